@@ -95,10 +95,12 @@ let package = Package(
         .target(
             name: "CoreRunLoopMain", dependencies: ["CoreRunLoop", "CoreRunLoopMainHook"], path: "AddOns/Executors/Sources/CoreRunLoopMain",
             swiftSettings: strict),
-        .target(name: "CoreRunLoopExecutorsShims", path: "AddOns/Executors/Sources/CoreRunLoopExecutorsShims"),
+        .target(
+            name: "CoreRunLoopExecutorsShims", dependencies: ["CoreRunLoopMainHook"],
+            path: "AddOns/Executors/Sources/CoreRunLoopExecutorsShims"),
         .target(
             name: "CoreRunLoopExecutors",
-            dependencies: ["CoreRunLoop", "CoreRunLoopMain", "CoreRunLoopShims", "CoreRunLoopExecutorsShims"],
+            dependencies: ["CoreRunLoop", "CoreRunLoopMain", "CoreRunLoopMainHook", "CoreRunLoopShims", "CoreRunLoopExecutorsShims"],
             path: "AddOns/Executors/Sources/CoreRunLoopExecutors", swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),

@@ -118,6 +118,10 @@ final class LoopPool: Sendable {
     private var idleSince: ContinuousClock.Instant?
     /// The last job came so soon that it is worth looking for the next one.
     private(set) var looksForJobs = false
+    /// Until then the processors are busy with others.
+    private var looksAgain = ContinuousClock.now
+    /// For how long looking is left.
+    private static let pause = Duration.milliseconds(100)
 
     init(busyWait: Duration) {
         self.busyWait = busyWait
@@ -139,14 +143,21 @@ final class LoopPool: Sendable {
         if !hasJob {
             if idleSince == nil { idleSince = .now }
         } else if let since = idleSince {
-            looksForJobs = .now - since <= busyWait
+            let now = ContinuousClock.now
+            looksForJobs = now - since <= busyWait && now >= looksAgain
             idleSince = nil
         }
     }
 
-    /// Looks until there is something, or the time is up.
+    /// Looks until there is something, or the time is up. Other threads of the system come first: where they are many, looking costs more
+    /// than a sleep, and is left for a while.
     func look(until hasSomething: () -> Bool) {
         let end = ContinuousClock.now + busyWait
-        while !hasSomething() && ContinuousClock.now < end { for _ in 0..<16 { executors_pause() } }
+        var now = end
+        repeat {
+            executors_yield()
+            now = .now
+        } while !hasSomething() && now < end
+        if now > end + busyWait { looksAgain = now + Self.pause }
     }
 }

@@ -5,14 +5,14 @@
 #if compiler(>=6.3) && compiler(<6.4)
     @_spi(ExperimentalCustomExecutors) @_spi(ExperimentalScheduling) internal import _Concurrency
     private import CoreRunLoop
-    private import CoreRunLoopExecutorsShims
     private import CoreRunLoopMain
+    private import CoreRunLoopMainHook
 
     /// Called once, when the runtime first asks for an executor.
     @c func corerunloop_create_executors() {
         let present = MainActor.executor
         if type(of: present) != type(of: PlatformExecutorFactory.mainExecutor) {
-            return unsafe executors_report("the program's main executor is \(_typeName(type(of: present)))")
+            return unsafe main_hook_report("CoreRunLoopExecutors", "the program's main executor is \(_typeName(type(of: present)))")
         }
         RunLoop.mainThreadWillRunLoop = { MainLoopExecutor.shared.mainLoopRuns() }
         _createExecutors(factory: LoopExecutors.self)

@@ -3,15 +3,15 @@
  * The hooks by which the Swift runtime is given its executors when it first asks for one.
  *
  * The constructor only stores pointers: in a program that contains the Swift library, that library is not set up yet when constructors run.
- * Then
- * the hooks are taken out again, unless others have put theirs in. From then on another library may set them.
+ * Once the executors are made the hooks are taken out again, unless others have put theirs in. From then on another library may set them.
+ * The runtime reads a hook once for each call, so a thread that read one before it was taken out still comes here, and goes on.
  */
 #include "executors_shims.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <stddef.h>
+
+#include "main_hook.h"
 
 #define SWIFT_CALL __attribute__((swiftcall))
 
@@ -70,30 +70,14 @@ void executors_queue_on_main(void *context, void (*function)(void *context))
     dispatch_async_f(&_dispatch_main_q, context, function);
 }
 
-void executors_report(const char *reason)
-{
-    char line[256];
-    size_t length;
-
-    strcpy(line, "CoreRunLoopExecutors: tasks stay on the runtime's executors, as ");
-    strncat(line, reason, sizeof line - strlen(line) - 2);
-    length = strlen(line);
-    line[length++] = '\n';
-    if (write(STDERR_FILENO, line, length) < 0) {
-        return; /* nobody listens */
-    }
-}
-
 __attribute__((constructor)) static void set_hooks(void)
 {
-    const char *wish = getenv("CORERUNLOOP_MAIN");
-
-    if (wish && strcmp(wish, "0") == 0) {
-        executors_report("CORERUNLOOP_MAIN is 0");
+    if (main_hook_is_declined()) {
+        main_hook_report("CoreRunLoopExecutors", "CORERUNLOOP_MAIN is 0");
     } else if (!&swift_task_getMainExecutor_hook || !&swift_task_enqueueGlobal_hook || !&corerunloop_create_executors) {
-        executors_report("this Swift runtime is not known");
+        main_hook_report("CoreRunLoopExecutors", "this Swift runtime is not known");
     } else if (swift_task_getMainExecutor_hook || swift_task_enqueueGlobal_hook) {
-        executors_report("another library has set its hooks");
+        main_hook_report("CoreRunLoopExecutors", "another library has set its hooks");
     } else {
         swift_task_getMainExecutor_hook = get_main;
         swift_task_enqueueGlobal_hook = enqueue;

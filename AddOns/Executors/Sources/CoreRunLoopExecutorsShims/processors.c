@@ -34,11 +34,7 @@ int executors_use_processors(const int *processors, long count)
     return pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-void executors_pause(void)
+void executors_yield(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    (void)sched_yield();
 }

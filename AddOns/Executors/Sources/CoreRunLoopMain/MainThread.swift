@@ -83,7 +83,7 @@ private var mainExecutorName: String {
     /// Called on the main thread, once, when an asynchronous main has suspended for the first time.
     @c func corerunloop_main_thread_drain() -> Never {
         if mainLoopServesMainActor { RunLoop.runMainThread() }
-        unsafe main_hook_report("the main loop does not run by itself, as the program's main executor is \(mainExecutorName)")
+        unsafe main_hook_report("CoreRunLoopMain", "the program's main executor is \(mainExecutorName)")
         main_hook_drain_by_runtime()
     }
 #endif

@@ -7,6 +7,7 @@
  */
 #include "main_hook.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,30 +43,31 @@ void main_hook_drain_by_runtime(void)
     abort(); /* the runtime's own does not return */
 }
 
-void main_hook_report(const char *reason)
+bool main_hook_is_declined(void)
 {
-    char line[200];
-    size_t length;
+    const char *wish = getenv("CORERUNLOOP_MAIN");
 
-    strcpy(line, "CoreRunLoopMain: ");
-    strncat(line, reason, sizeof line - strlen(line) - 2);
-    length = strlen(line);
-    line[length++] = '\n';
-    if (write(STDERR_FILENO, line, length) < 0) {
+    return wish && strcmp(wish, "0") == 0;
+}
+
+void main_hook_report(const char *library, const char *reason)
+{
+    char line[300];
+    int length = snprintf(line, sizeof line, "%s stands back, as %s\n", library, reason);
+
+    if (length > 0 && write(STDERR_FILENO, line, strlen(line)) < 0) {
         return; /* nobody listens */
     }
 }
 
 __attribute__((constructor)) static void set_hook(void)
 {
-    const char *wish = getenv("CORERUNLOOP_MAIN");
-
-    if (wish && strcmp(wish, "0") == 0) {
-        main_hook_report("the main loop does not run by itself, as CORERUNLOOP_MAIN is 0");
+    if (main_hook_is_declined()) {
+        main_hook_report("CoreRunLoopMain", "CORERUNLOOP_MAIN is 0");
     } else if (!&swift_task_asyncMainDrainQueue_hook || !&corerunloop_main_thread_drain) {
-        main_hook_report("the main loop does not run by itself, as this Swift runtime is not known; use RunLoopProgram");
+        main_hook_report("CoreRunLoopMain", "this Swift runtime is not known; RunLoopProgram works with every one");
     } else if (swift_task_asyncMainDrainQueue_hook) {
-        main_hook_report("the main loop does not run by itself, as another library has set what the main thread does");
+        main_hook_report("CoreRunLoopMain", "another library has set what the main thread does");
     } else {
         swift_task_asyncMainDrainQueue_hook = main_hook_drain;
     }

@@ -6,16 +6,13 @@
 /* Has the main dispatch queue call `function` with `context`, once. */
 void executors_queue_on_main(void *context, void (*function)(void *context));
 
-/* Writes a line to the standard error output that says why tasks have none of this library's executors. */
-void executors_report(const char *reason);
-
 /* How many processors the process may use, at least 1. */
 int executors_processor_count(void);
 
 /* Lets the calling thread use these processors only. Returns 0, or an error: EINVAL if the process may use none of them. */
 int executors_use_processors(const int *processors, long count);
 
-/* Rests for a moment, for a thread that looks for a change again and again. */
-void executors_pause(void);
+/* Lets a thread have the processor that waits for one. */
+void executors_yield(void);
 
 #endif

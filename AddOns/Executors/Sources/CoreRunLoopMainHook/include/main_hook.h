@@ -11,7 +11,10 @@ bool main_hook_is_set(void);
 /* Does what the runtime would have done without the hook. Only within `main_hook_drain`. */
 _Noreturn void main_hook_drain_by_runtime(void);
 
-/* Writes a line that begins with this library's name to the standard error output. */
-void main_hook_report(const char *reason);
+/* Whether the program asks for no hooks: CORERUNLOOP_MAIN is 0 in the environment. */
+bool main_hook_is_declined(void);
+
+/* Writes a line to the standard error output: what `library` has not done, and why. */
+void main_hook_report(const char *library, const char *reason);
 
 #endif
