@@ -6,21 +6,22 @@
 import Checks
 import CoreRunLoop
 import CoreRunLoopMain
+import Dispatch
 import Glibc
-import Synchronization
 
 /// Runs what it is given on the thread that runs it.
 final class OwnMainExecutor: MainExecutor {
-    let jobs = Mutex<[UnownedJob]>([])
+    private let queue = DispatchQueue(label: "jobs")  // an order that the thread sanitizer sees
+    nonisolated(unsafe) private var jobs: [UnownedJob] = []
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        jobs.withLock { $0.append(job) }
+        queue.sync { jobs.append(job) }
     }
 
     func run() throws {
         while true {
-            let waiting = jobs.withLock { jobs in
+            let waiting = queue.sync {
                 defer { jobs = [] }
                 return jobs
             }
