@@ -43,7 +43,7 @@ static void after_fork_in_child(void)
     (void)pthread_mutex_init(&door, NULL);
 }
 
-/* After the core's handlers, whose library is loaded first: threads inside take locks of loops, which those hold over the fork. */
+/* Handlers before a fork run in the reverse order, and those of loops are registered first: threads inside may take the locks of loops. */
 static __attribute__((constructor)) void watch_forks(void)
 {
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
