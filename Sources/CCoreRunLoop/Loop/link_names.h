@@ -292,6 +292,7 @@
 #pragma redefine_extname watch_next crl_watch_next
 #pragma redefine_extname watch_next_retry_ns crl_watch_next_retry_ns
 #pragma redefine_extname watch_post crl_watch_post
+#pragma redefine_extname watch_posts_socket crl_watch_posts_socket
 #pragma redefine_extname watch_prepare_anew crl_watch_prepare_anew
 #pragma redefine_extname watch_put_main_queue crl_watch_put_main_queue
 #pragma redefine_extname watch_rebuild crl_watch_rebuild

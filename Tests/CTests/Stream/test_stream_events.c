@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "Loop/loop_probe.h"
+#include "Stream/Core/stream.h"
+#include "Stream/Core/stream_schedule.h"
 #include "Stream/stream_recorder.h"
 
 TEST(stream_events_come_in_order_and_bytes_once_until_a_read, "310 311 312 303")
@@ -223,6 +225,59 @@ TEST(a_client_of_a_stream_is_replaced_by_the_next, "316 317")
     EXPECT(CFReadStreamSetClient(stream, events_all, NULL, NULL));
     EXPECT_EQ(second.releases, 2);
     CFRelease(stream);
+}
+
+static int readable_descriptor;
+
+static int open_readable(struct stream *s)
+{
+    stream_schedule_descriptor_changed(s, readable_descriptor);
+    return 0;
+}
+
+/* As of TLS, where the last bytes and the farewell may come as one. */
+static CFIndex read_all(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
+{
+    (void)s, (void)size;
+    memcpy(bytes, "abc", 3);
+    *ret_at_end = true;
+    return 3;
+}
+
+static int look_readable(struct stream *s, uint32_t ready)
+{
+    (void)s, (void)ready;
+    return kCFStreamEventHasBytesAvailable;
+}
+
+static const struct stream_kind readable_kind = {
+    .size = sizeof(struct stream), .open = open_readable, .read = read_all, .look = look_readable};
+
+TEST(the_end_is_told_in_a_later_turn_than_the_bytes_before_it, "310")
+{
+    CFReadStreamRef streams[2];
+    int ends[2];
+
+    socket_pair_open(ends);
+    EXPECT_EQ(write(ends[1], "a", 1), 1);
+    readable_descriptor = ends[0];
+    streams[0] = reader_of("abc");
+    streams[1] = (CFReadStreamRef)stream_create(NULL, &readable_kind, true);
+    for (int i = 0; i < 2; i++) {
+        struct stream_recorder recorder = {.reads = 10};
+
+        recorder_add_reader(&recorder, streams[i]);
+        EXPECT(CFReadStreamOpen(streams[i]));
+        while (recorder.calls < 2) {
+            EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
+        }
+        EXPECT_TRACE(&recorder.trace, "open bytes 3\"abc\"");
+        run_what_is_ready();
+        EXPECT_TRACE(&recorder.trace, "open bytes 3\"abc\" end");
+        CFRelease(streams[i]);
+    }
+    close(ends[0]);
+    close(ends[1]);
 }
 
 TEST(events_of_a_stream_go_to_who_wants_them, "317 311")

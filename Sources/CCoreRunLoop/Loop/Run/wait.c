@@ -60,7 +60,7 @@ enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct run *run)
     struct mode *mode = run->mode;
     bool is_timed = mode->timers.count > 0;
 
-    if (!watch_begins_with_socket(mode)) {
+    if (!watch_begins_with_socket(mode) && !watch_posts_socket(mode)) { /* what a socket's callback posts belongs to the next pass */
         bool is_something = is_timed || watch_has_kept(mode) || watch_must_retry(mode);
 
         return is_something ? wait_ready_cause(loop, run, is_timed ? timers_now(loop) : 0) : cause_none;

@@ -197,6 +197,9 @@ static inline bool watch_begins_with_socket(const struct mode *mode)
     return watch_has_batch(mode) && watch_batch_begins_with_socket(mode->watches);
 }
 
+/* Returns true if the next post is of such a source. */
+bool watch_posts_socket(const struct mode *mode);
+
 /* Returns true if some source is known to be ready without asking the kernel. */
 static inline bool watch_has_kept(const struct mode *mode)
 {

@@ -326,6 +326,17 @@ static CFRunLoopSourceRef posted_member(const struct watch *watch, bool *ret_has
     return found; /* NULL: another loop has taken the post */
 }
 
+bool watch_posts_socket(const struct mode *mode)
+{
+    bool has_another;
+    CFRunLoopSourceRef source = NULL;
+
+    if (mode->watches && !list_is_empty(&mode->watches->posted)) {
+        source = posted_member(container_of(mode->watches->posted.next, struct watch, posted_link), &has_another);
+    }
+    return source && source_is_polled_v0(source);
+}
+
 static bool next_posted(struct watch_set *watches, struct ready_source *ret_report)
 {
     while (!list_is_empty(&watches->posted)) {

@@ -122,7 +122,7 @@ EXCLUDES(the_item_lock) static void tell_all(struct stream *s, CFRunLoopRef loop
     }
     lasting = look(s, ready, was_called);
     for (uint8_t event = kCFStreamEventHasBytesAvailable; event <= kCFStreamEventEndEncountered; event = (uint8_t)(event << 1)) {
-        if (tell(s, loop, event, lasting, ready && !was_called) && has_to_stop(s, departures)) {
+        if (tell(s, loop, event, lasting, ready && !was_called) && (has_to_stop(s, departures) || (event & lasting))) {
             return;
         }
     }
