@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -16,7 +17,11 @@
 
 /* ---- the names ---- */
 
-/* The answer is written before `is_answered`, and not after. */
+/*
+ * The answer is written before `is_answered`, and not after. The stream's queue may look at any time, and end the question as soon as it is
+ * answered: `event_lock` keeps the descriptor open until the one who answers has written to it.
+ */
+static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     CRLStreamResolved completion;
     void *context;
@@ -56,9 +61,11 @@ static int descriptor(void *query)
 static void end(void *query)
 {
     (void)query;
+    REQUIRE(pthread_mutex_lock(&event_lock) == 0);
     close(names.event);
     names.event = -1;
     names.is_answered = false;
+    REQUIRE(pthread_mutex_unlock(&event_lock) == 0);
     if (names.answer) {
         CFRelease(names.answer);
         names.answer = NULL;
@@ -96,8 +103,10 @@ static CFArrayRef addresses_of(const int *ports, int count)
 void fake_names_answer(const int *ports, int count)
 {
     names.answer = count > 0 ? addresses_of(ports, count) : NULL;
+    REQUIRE(pthread_mutex_lock(&event_lock) == 0);
     names.is_answered = true;
     REQUIRE(eventfd_write(names.event, 1) == 0);
+    REQUIRE(pthread_mutex_unlock(&event_lock) == 0);
 }
 
 void fake_names_answer_at_once(const int *ports, int count)
