@@ -24,8 +24,8 @@ const char *known_error_text(int error)
 #else
 
 /*
- * Without strerrordesc_np the constant texts are asked for when the library is loaded, as asking takes the lock of the locale. The constructor
- * writes them before anything reads.
+ * Without strerrordesc_np the constant texts are asked for when the library is loaded, as asking takes the lock of the locale. The
+ * constructor writes them before anything reads.
  */
 static const char *texts[EHWPOISON + 1];
 
