@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { secret_length = 32, header_length = 5, tag_length = 16, explicit_length = 8, random_length = 32 };
 
@@ -95,11 +96,13 @@ bool tls_forge_shake_hands(struct tls_forge *forge)
     return SSL_do_handshake(forge->ssl) == 1;
 }
 
-size_t tls_forge_take_all(struct tls_forge *forge, unsigned char *bytes, size_t most)
+void tls_forge_flush(struct tls_forge *forge)
 {
-    int count = BIO_read(forge->out, bytes, (int)most);
+    char *bytes;
+    long length = BIO_get_mem_data(forge->out, &bytes);
 
-    return count > 0 ? (size_t)count : 0;
+    MUST(length == 0 || send(forge->socket, bytes, (size_t)length, MSG_NOSIGNAL) == length);
+    (void)BIO_reset(forge->out);
 }
 
 size_t tls_forge_take_first(struct tls_forge *forge, unsigned char *bytes, size_t most)

@@ -39,9 +39,10 @@ void tls_forge_create(struct tls_forge *forge, int version, int socket);
 void tls_forge_free(struct tls_forge *forge);
 /* Goes on with the handshake. Returns whether it is done. What is to be sent is in `out`. */
 bool tls_forge_shake_hands(struct tls_forge *forge);
-/* Takes the first record, or all, of what is in `out`. Returns its length. */
+/* Takes the first record of what is in `out`. Returns its length. */
 size_t tls_forge_take_first(struct tls_forge *forge, unsigned char *bytes, size_t most);
-size_t tls_forge_take_all(struct tls_forge *forge, unsigned char *bytes, size_t most);
+/* Sends what is in `out`, for which the socket has to have room. */
+void tls_forge_flush(struct tls_forge *forge);
 
 /* From now on records are sealed with these keys, which both sides have agreed on. */
 void tls_forge_use(struct tls_forge *forge, enum forge_keys keys);
