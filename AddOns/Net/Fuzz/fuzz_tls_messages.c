@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a peer of TLS may send with the right keys: messages, alerts and data of any kind and content, whole or in fragments, while it shakes
- * hands and after that. A call takes a bounded number of bytes, an error is one of TLS and stays, and what is received is what was sent.
+ * What a peer of TLS may send with the right keys: messages, alerts and data of any kind and content, whole or in fragments, in the
+ * handshake and after it. A call takes a bounded number of bytes, an error is one of TLS and stays, and what is received is what was sent.
  */
 #include <CFNetwork/CFNetwork.h>
 #include <errno.h>
