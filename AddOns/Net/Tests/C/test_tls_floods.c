@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -16,6 +18,7 @@
 #include <CFNetwork/CFNetwork.h>
 
 #include "CRLNetwork.h"
+#include "Loop/loop_probe.h"
 #include "Stream/stream_recorder.h"
 #include "session.h"
 #include "tls_forge.h"
@@ -615,6 +618,84 @@ static void expect_loop_goes_on(const struct flood *flood, int version, enum act
 TEST(a_timer_fires_between_looks_whatever_a_tls_peer_sends, "1009 1010 1011 1012")
 {
     try_each_flood(expect_loop_goes_on);
+}
+
+/* ---- two threads ---- */
+
+static void read_to_the_end(void *context)
+{
+    struct run *run = context;
+    UInt8 byte;
+    CFIndex count;
+
+    while ((count = CFReadStreamRead(run->reader, &byte, 1)) == 1) {
+        run->reading.total++;
+    }
+    EXPECT_EQ(count, 0);
+}
+
+static atomic_bool writes;
+static atomic_bool is_writing;
+
+static void write_until_told(void *context)
+{
+    struct run *run = context;
+
+    while (writes) {
+        REQUIRE(CFWriteStreamWrite(run->writer, (const UInt8 *)"x", 1) == 1);
+    }
+    is_writing = false;
+}
+
+/* Sends a byte of data and then new keys, of which each byte is a record that is sent alone. */
+static void send_round_in_parts(struct flooder *flooder)
+{
+    static const char keys[] = {24, 0, 0, 1, 0};
+
+    flooder_add(flooder, forge_data, "a", 1, 0);
+    for (size_t i = 0; i < sizeof keys; i++) {
+        flooder_add(flooder, forge_handshake, keys + i, 1, 0);
+        while (!flooder_send(flooder)) {
+            flooder_hear(flooder);
+        }
+        flooder_hear(flooder);
+        sched_yield();
+    }
+    tls_forge_renew_keys(&flooder->forge);
+}
+
+TEST(two_threads_read_and_write_while_keys_change_in_parts, "1008 1009 1010")
+{
+    static const struct flood none = {"none", .stage = stage_open};
+    static struct run run;
+    int rounds = test_is_instrumented() ? 30 : 300;
+    struct probe_thread threads[2];
+    bool is_ready = false;
+
+    CRLNetworkInstall();
+    run_begin(&run, &none, TLS1_3_VERSION, activity_reads, AF_UNIX);
+    while (!is_ready || CFReadStreamGetStatus(run.reader) != kCFStreamStatusOpen) {
+        run_what_is_ready();
+        is_ready = is_ready || flooder_shake_hands(&run.flooder);
+    }
+    writes = is_writing = true;
+    probe_thread_start(&threads[0], read_to_the_end, &run);
+    probe_thread_start(&threads[1], write_until_told, &run);
+    for (int i = 0; i < rounds; i++) {
+        send_round_in_parts(&run.flooder);
+    }
+    writes = false;
+    while (is_writing) {
+        flooder_hear(&run.flooder);
+    }
+    flooder_add(&run.flooder, forge_alert, "\1\0", 2, 0);
+    (void)flooder_send(&run.flooder);
+    probe_thread_join(&threads[0]);
+    probe_thread_join(&threads[1]);
+    EXPECT_EQ(run.reading.total, rounds);
+    CFRelease(run.reader);
+    CFRelease(run.writer);
+    flooder_stop(&run.flooder);
 }
 
 /* ---- peers that go away ---- */
