@@ -4,6 +4,7 @@
 # The wing's rules.mk says
 #   NAME_PACKAGES   what pkg-config has to find, each with its version in quotes
 #   NAME_TEST_PARTS objects of Tests/CTests that its tests need besides TEST_PARTS, as Stream/stream_recorder
+#   NAME_FUZZ_PARTS sources that its fuzz targets need besides those of the library
 #   NAME_TEST_FLAGS flags of the compiler for its tests, and NAME_JOBS how many of its tests run at once
 # and then $(call add_on_library,FOLDER). HAS_NAME is empty where a package is missing; the wing is then passed over with one line. The folder has
 # Sources/CCoreRunLoopFOLDER (with folders in it, but no deeper), Tests/C, Fuzz, corerunloop-NAME.pc.in, and packages for `make deps-NAME`.

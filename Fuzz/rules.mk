@@ -19,14 +19,14 @@ FUZZ_INCLUDES := -ITests/CTests -ITests/Model -IFuzz -ITools/command/Sources -IT
 fuzz_objects = $(1:%.c=build/fuzz/%.o)
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING $(FUZZ_INCLUDES) $(foreach name,$(ADD_ONS),$($(name)_CFLAGS)) \
+	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING $(FUZZ_INCLUDES) $(foreach name,$(ADD_ONS),$($(name)_CFLAGS) -I$($(name)_WING)/Tests/C) \
 	$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 define fuzz_rule
 build/fuzz/$(notdir $(1:.c=)): $(call fuzz_objects,$(1) $(FUZZ_PARTS) $(2))
 	$$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $$@ $$^ $(LIBS) $(3)
 endef
 $(foreach source,$(wildcard Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$(FUZZ_$(source:Fuzz/fuzz_%.c=%)_PARTS))))
-$(foreach name,$(ADD_ONS),$(foreach source,$(wildcard $($(name)_WING)/Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$($(name)_SOURCES),$($(name)_LIBS)))))
+$(foreach name,$(ADD_ONS),$(foreach source,$(wildcard $($(name)_WING)/Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$($(name)_SOURCES) $($(name)_FUZZ_PARTS),$($(name)_LIBS)))))
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
 	$(Q)Fuzz/run '$(FUZZ_SECONDS)' '$(SEED)' $^
--include $(patsubst %.c,build/fuzz/%.d,$(FUZZ_SOURCES) $(FUZZ_PARTS) $(foreach name,$(ADD_ONS),$($(name)_SOURCES)))
+-include $(patsubst %.c,build/fuzz/%.d,$(FUZZ_SOURCES) $(FUZZ_PARTS) $(foreach name,$(ADD_ONS),$($(name)_SOURCES) $($(name)_FUZZ_PARTS)))

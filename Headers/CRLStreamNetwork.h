@@ -58,7 +58,10 @@ typedef struct {
      * Returns NULL, with `*error`, for settings that it refuses or without memory.
      */
     void *(*createSession)(int socket, CFStringRef host, CFDictionaryRef settings, CFStreamError *error);
-    /** Goes on with the handshake, and never waits. Returns 0 when it is done, -EAGAIN with `*waits`, or -EPROTO with `*error`. */
+    /**
+     * Goes on with the handshake, and never waits. Returns 0 when it is done, -EAGAIN with `*waits`, or -EPROTO with `*error`. Called again
+     * after it, when no bytes could be moved: goes on with a message of the peer that changes keys, if the session is in the midst of one.
+     */
     int (*handshake)(void *session, UInt32 *waits, CFStreamError *error);
     /**
      * Receives at least one byte, and never waits. Returns 0 at the end, -EAGAIN with `*waits`, -EPROTO with `*error`, or a negative errno

@@ -8,6 +8,7 @@
 
 net_PACKAGES := 'libcares >= 1.18' 'openssl >= 3.0'
 net_TEST_PARTS := Stream/stream_recorder Failure/fork_probe
+net_FUZZ_PARTS := AddOns/Net/Tests/C/tls_forge.c
 $(call add_on_library,Net)
 
 # A program names nothing of it, so the linker is told to keep it.

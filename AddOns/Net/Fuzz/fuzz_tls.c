@@ -5,8 +5,6 @@
  */
 #include <CFNetwork/CFNetwork.h>
 #include <errno.h>
-#include <openssl/ssl.h>
-#include <openssl/x509.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,34 +12,14 @@
 
 #include "check.h"
 #include "session.h"
+#include "tls_forge.h"
 
 enum { most_changes = 16 };
 
 static const char text[] = "what the peer has sent, in more than one record";
 
-static SSL_CTX *server_context(void)
-{
-    static SSL_CTX *context;
-    EVP_PKEY *key;
-    X509 *certificate;
-
-    if (context) {
-        return context;
-    }
-    context = SSL_CTX_new(TLS_server_method());
-    key = EVP_EC_gen("P-256");
-    certificate = X509_new();
-    X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 86400);
-    X509_set_pubkey(certificate, key);
-    CHECK(X509_sign(certificate, key, EVP_sha256()) > 0);
-    CHECK(SSL_CTX_use_certificate(context, certificate) && SSL_CTX_use_PrivateKey(context, key));
-    SSL_CTX_set_num_tickets(context, 0);
-    return context;
-}
-
 /* Both sides shake hands in turn. */
-static void shake_hands(SSL *server, void *session)
+static void shake_hands(struct tls_forge *server, void *session)
 {
     CFStreamError error;
     UInt32 waits;
@@ -51,29 +29,28 @@ static void shake_hands(SSL *server, void *session)
         int result = session_handshake(session, &waits, &error);
 
         CHECK(result == 0 || result == -EAGAIN);
-        is_done = SSL_do_handshake(server) == 1 && result == 0;
+        is_done = tls_forge_shake_hands(server) && result == 0;
+        tls_forge_flush(server);
     }
     CHECK(is_done);
 }
 
 /* Sends the records of the text and the farewell, as the input changes them: a length to cut to, then places and values. */
-static void send_changed(SSL *server, int socket, const uint8_t *bytes, size_t size)
+static void send_changed(struct tls_forge *server, const uint8_t *bytes, size_t size)
 {
-    BIO *out = BIO_new(BIO_s_mem());
     size_t half = sizeof text / 2;
     uint8_t *records;
     size_t length;
 
-    SSL_set0_wbio(server, out);
-    CHECK(SSL_write(server, text, (int)half) > 0 && SSL_write(server, text + half, (int)(sizeof text - half)) > 0);
-    SSL_shutdown(server);
-    length = (size_t)BIO_get_mem_data(out, (char **)&records);
+    CHECK(SSL_write(server->ssl, text, (int)half) > 0 && SSL_write(server->ssl, text + half, (int)(sizeof text - half)) > 0);
+    SSL_shutdown(server->ssl);
+    length = (size_t)BIO_get_mem_data(server->out, (char **)&records);
     for (size_t i = 1; i + 1 < size && i < 2 * most_changes; i += 2) {
         records[bytes[i] % length] ^= bytes[i + 1];
     }
     length = size > 0 && bytes[0] < 255 ? length * bytes[0] / 255 : length;
-    CHECK(send(socket, records, length, 0) == (ssize_t)length);
-    shutdown(socket, SHUT_WR);
+    CHECK(send(server->socket, records, length, 0) == (ssize_t)length);
+    shutdown(server->socket, SHUT_WR);
 }
 
 static void receive_all(void *session)
@@ -101,21 +78,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const void *key = kCFStreamSSLValidatesCertificateChain;
     const void *value = kCFBooleanFalse;
     CFDictionaryRef settings = CFDictionaryCreate(NULL, &key, &value, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
-    SSL *server = SSL_new(server_context());
+    struct tls_forge server;
     CFStreamError error;
     void *session;
     int ends[2];
 
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
-    SSL_set_fd(server, ends[0]);
-    SSL_set_accept_state(server);
+    tls_forge_create(&server, TLS1_3_VERSION, ends[0]);
     session = session_create(ends[1], CFSTR("host.test"), settings, &error);
     CHECK(session);
-    shake_hands(server, session);
-    send_changed(server, ends[0], bytes, size);
+    shake_hands(&server, session);
+    send_changed(&server, bytes, size);
     receive_all(session);
     session_free(session);
-    SSL_free(server);
+    tls_forge_free(&server);
     close(ends[0]);
     close(ends[1]);
     CFRelease(settings);

@@ -10,6 +10,7 @@
 #pragma redefine_extname connection_look crl_connection_look
 #pragma redefine_extname connection_network crl_connection_network
 #pragma redefine_extname connection_read crl_connection_read
+#pragma redefine_extname connection_resume_handshake crl_connection_resume_handshake
 #pragma redefine_extname connection_set_level crl_connection_set_level
 #pragma redefine_extname connection_set_property crl_connection_set_property
 #pragma redefine_extname connection_set_settings crl_connection_set_settings

@@ -152,6 +152,21 @@ void run_until_count(const _Atomic int *counter, int wanted)
     }
 }
 
+struct stream_pair stream_pair_to(CFStringRef host, UInt32 port)
+{
+    struct stream_pair pair;
+
+    CFStreamCreatePairWithSocketToHost(NULL, host, port, &pair.reader, &pair.writer);
+    REQUIRE(pair.reader && pair.writer);
+    return pair;
+}
+
+void stream_pair_release(struct stream_pair pair)
+{
+    CFRelease(pair.reader);
+    CFRelease(pair.writer);
+}
+
 CFReadStreamRef reader_of(const char *text)
 {
     CFReadStreamRef stream = CFReadStreamCreateWithBytesNoCopy(NULL, (const UInt8 *)text, (CFIndex)strlen(text), kCFAllocatorNull);

@@ -40,6 +40,15 @@ void run_what_is_ready(void);
 /* Runs the default mode until `*counter` has come to `wanted`; the test fails if that takes too long. */
 void run_until_count(const _Atomic int *counter, int wanted);
 
+/* Two streams of one connection, or bound to each other. */
+struct stream_pair {
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+};
+/* To a host; they are not open. */
+struct stream_pair stream_pair_to(CFStringRef host, UInt32 port);
+void stream_pair_release(struct stream_pair pair);
+
 /* A read stream of the text, whose bytes stay the caller's. */
 CFReadStreamRef reader_of(const char *text);
 /* Reads up to `size` bytes and adds them to the trace as `3"abc"`, or the result below 1. */

@@ -6,30 +6,19 @@
 #include "Loop/loop_probe.h"
 #include "Stream/stream_recorder.h"
 
-struct pair {
-    CFReadStreamRef reader;
-    CFWriteStreamRef writer;
-};
-
-static struct pair open_pair(CFIndex capacity)
+static struct stream_pair open_pair(CFIndex capacity)
 {
-    struct pair pair;
+    struct stream_pair pair;
 
     CFStreamCreateBoundPair(NULL, &pair.reader, &pair.writer, capacity);
     REQUIRE(pair.reader && pair.writer && CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
     return pair;
 }
 
-static void free_pair(struct pair pair)
-{
-    CFRelease(pair.reader);
-    CFRelease(pair.writer);
-}
-
 TEST(a_bound_pair_hands_on_bytes_in_order, "328 323")
 {
     struct trace trace = {0};
-    struct pair pair = open_pair(5);
+    struct stream_pair pair = open_pair(5);
 
     EXPECT(!CFReadStreamHasBytesAvailable(pair.reader));
     EXPECT_EQ(write_text(pair.writer, "abc"), 3);
@@ -40,13 +29,13 @@ TEST(a_bound_pair_hands_on_bytes_in_order, "328 323")
     note_read(&trace, pair.reader, 100);
     EXPECT(CFWriteStreamCanAcceptBytes(pair.writer));
     EXPECT_TRACE(&trace, "2\"ab\" 5\"cdefg\"");
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(a_bound_pair_ends_with_its_writer, "328 313")
 {
     struct stream_recorder recorder = {.reads = 2};
-    struct pair pair = open_pair(10);
+    struct stream_pair pair = open_pair(10);
 
     recorder_add_reader(&recorder, pair.reader);
     EXPECT_EQ(write_text(pair.writer, "abc"), 3);
@@ -55,13 +44,13 @@ TEST(a_bound_pair_ends_with_its_writer, "328 313")
     EXPECT_TRACE(&recorder.trace, "bytes 2\"ab\" bytes 1\"c\" end");
     note_read(&recorder.trace, pair.reader, 2);
     EXPECT_TRACE(&recorder.trace, "bytes 2\"ab\" bytes 1\"c\" end 0");
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(writing_to_a_bound_pair_without_reader_fails, "328 314")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = open_pair(10);
+    struct stream_pair pair = open_pair(10);
 
     recorder_add_writer(&recorder, pair.writer);
     run_what_is_ready();
@@ -71,13 +60,13 @@ TEST(writing_to_a_bound_pair_without_reader_fails, "328 314")
     EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), EPIPE);
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "room error");
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(a_bound_pair_tells_that_its_reader_is_gone, "328 313")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = open_pair(3);
+    struct stream_pair pair = open_pair(3);
 
     EXPECT_EQ(write_text(pair.writer, "abc"), 3);
     recorder_add_writer(&recorder, pair.writer);
@@ -86,14 +75,14 @@ TEST(a_bound_pair_tells_that_its_reader_is_gone, "328 313")
     CFReadStreamClose(pair.reader);
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "error");
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(a_full_bound_pair_tells_when_there_is_room, "312 328")
 {
     struct stream_recorder recorder = {0};
     struct trace trace = {0};
-    struct pair pair = open_pair(3);
+    struct stream_pair pair = open_pair(3);
 
     EXPECT_EQ(write_text(pair.writer, "abcd"), 3);
     recorder_add_writer(&recorder, pair.writer);
@@ -102,11 +91,11 @@ TEST(a_full_bound_pair_tells_when_there_is_room, "312 328")
     note_read(&trace, pair.reader, 1);
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "room");
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 struct flow {
-    struct pair pair;
+    struct stream_pair pair;
     long length;
 };
 
@@ -148,12 +137,12 @@ TEST(a_bound_pair_waits_on_two_threads, "328 323 320")
     EXPECT_EQ(received, flow.length);
     EXPECT(is_in_order);
     probe_thread_join(&thread);
-    free_pair(flow.pair);
+    stream_pair_release(flow.pair);
 }
 
 TEST(half_of_a_bound_pair_has_no_peer, "328")
 {
-    struct pair pair;
+    struct stream_pair pair;
     struct trace trace = {0};
 
     CFStreamCreateBoundPair(NULL, &pair.reader, NULL, 0);

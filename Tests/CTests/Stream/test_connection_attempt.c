@@ -475,7 +475,7 @@ TEST(freeing_streams_ends_the_question_for_their_name, "334 315")
 
 static struct fake_session {
     int socket;
-    int handshakes; /* left to be done, each after a byte of the peer's */
+    int handshakes; /* left to be done, each after a byte of the peer's; until then no bytes move */
     bool refuses;
     bool breaks; /* receiving and sending fail */
     int frees;
@@ -511,9 +511,16 @@ static int fake_handshake(void *object, UInt32 *waits, CFStreamError *error)
     return 0;
 }
 
+/* Sets errno for what is no failure. */
+static bool cannot_receive(void)
+{
+    errno = EAGAIN;
+    return session.breaks || session.handshakes > 0;
+}
+
 static CFIndex fake_receive(void *object, UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error)
 {
-    ssize_t count = session.breaks ? -1 : recv(session.socket, bytes, (size_t)size, MSG_DONTWAIT);
+    ssize_t count = cannot_receive() ? -1 : recv(session.socket, bytes, (size_t)size, MSG_DONTWAIT);
 
     (void)object;
     if (session.breaks) {
@@ -546,7 +553,7 @@ static CFIndex fake_send(void *object, const UInt8 *bytes, CFIndex size, UInt32 
 static CFIndex fake_look(void *object, CFStreamError *error)
 {
     char byte;
-    ssize_t count = session.breaks ? -1 : recv(session.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t count = cannot_receive() ? -1 : recv(session.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
     (void)object;
     if (session.breaks) {
@@ -635,6 +642,41 @@ TEST(a_stream_with_security_opens_after_the_handshake, "335 329")
     EXPECT_EQ(session.frees, 0);
     free_pair(pair);
     EXPECT_EQ(session.frees, 1);
+    close(listener);
+}
+
+/* As by a message that changes keys, of which a part has come. */
+TEST(a_session_that_goes_back_into_the_handshake_holds_bytes_and_room_back, "1009 335 312")
+{
+    struct stream_recorder reading = {.reads = 10};
+    struct stream_recorder writing = {0};
+    UInt32 port;
+    int listener = listener_open(&port);
+    struct pair pair = secured_pair(port);
+    int peer;
+
+    recorder_add_reader(&reading, pair.reader);
+    recorder_add_writer(&writing, pair.writer);
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    peer = accept(listener, NULL, NULL);
+    run_until_count(&reading.calls, 1);
+    run_until_count(&writing.calls, 2);
+    session.handshakes = 2;
+    EXPECT_EQ(write(peer, "1", 1), 1);
+    while (session.handshakes == 2) {
+        run_what_is_ready();
+    }
+    EXPECT(!CFWriteStreamCanAcceptBytes(pair.writer));
+    EXPECT(!CFReadStreamHasBytesAvailable(pair.reader));
+    EXPECT_EQ(write(peer, "2`", 2), 2);
+    run_until_count(&reading.calls, 2);
+    EXPECT_TRACE(&reading.trace, "open bytes 1\"a\"");
+    EXPECT(CFWriteStreamCanAcceptBytes(pair.writer));
+    EXPECT_EQ(write_text(pair.writer, "b"), 1);
+    run_until_count(&writing.calls, 3);
+    EXPECT_TRACE(&writing.trace, "open room room");
+    close(peer);
+    free_pair(pair);
     close(listener);
 }
 

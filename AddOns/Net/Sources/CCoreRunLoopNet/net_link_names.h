@@ -32,6 +32,7 @@
 #pragma redefine_extname resolver_error crl_resolver_error
 #pragma redefine_extname resolver_name_is_valid crl_resolver_name_is_valid
 #pragma redefine_extname security_settings_create crl_security_settings_create
+#pragma redefine_extname security_settings_offer crl_security_settings_offer
 #pragma redefine_extname session_copy_property crl_session_copy_property
 #pragma redefine_extname session_create crl_session_create
 #pragma redefine_extname session_free crl_session_free

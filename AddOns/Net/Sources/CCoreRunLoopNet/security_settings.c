@@ -412,6 +412,20 @@ static bool set_protocols(const struct making *m)
     return length == 0 || SSL_set_alpn_protos(m->ssl, list, (unsigned int)length) == 0;
 }
 
+bool security_settings_offer(CFDictionaryRef settings, const unsigned char *protocol, size_t length)
+{
+    CFArrayRef offered = CFDictionaryGetValue(settings, kCRLStreamSSLProtocols);
+    bool is_offered = false;
+
+    for (CFIndex i = 0; offered && i < CFArrayGetCount(offered); i++) {
+        char name[longest_name];
+        bool is_name = c_string_copy(CFArrayGetValueAtIndex(offered, i), name, sizeof name, kCFStringEncodingUTF8);
+
+        is_offered = is_offered || (is_name && strlen(name) == length && memcmp(name, protocol, length) == 0);
+    }
+    return is_offered;
+}
+
 /* ---- the session's object ---- */
 
 static bool apply_settings(struct making *m)

@@ -6,11 +6,14 @@
 #include "net_link_names.h"
 
 #include <openssl/ssl.h>
+#include <stdbool.h>
 
 #include "CoreFoundation/CFDictionary.h"
 #include "CoreFoundation/CFStream.h"
 
 /* `host` may be NULL. Returns NULL and an error for settings that it refuses; the error without memory is ENOMEM. */
 SSL *security_settings_create(CFStringRef host, CFDictionaryRef settings, CFStreamError *error);
+/* Whether the settings, which have made an object, offer the protocol by ALPN. */
+bool security_settings_offer(CFDictionaryRef settings, const unsigned char *protocol, size_t length);
 
 #endif

@@ -20,6 +20,7 @@
 struct session {
     struct plain_lock lock;
     SSL *ssl GUARDED_BY(the_plain_lock);
+    CFDictionaryRef settings; /* a reference; constant */
     struct socket_bio_state bio GUARDED_BY(the_plain_lock); /* its socket is constant */
     CFIndex failure GUARDED_BY(the_plain_lock); /* what every call returns from now on; 0: none yet */
     CFStreamError error GUARDED_BY(the_plain_lock); /* with the failure -EPROTO */
@@ -96,6 +97,24 @@ RELEASES(the_plain_lock) static CFIndex end_call(struct session *session, int ca
 
 /* ---- moving bytes ---- */
 
+/* OpenSSL compares the protocol that the server has chosen with the offer only since 3.0.15, 3.1.7, 3.2.3 and 3.3.2. */
+REQUIRES(the_plain_lock) static CFIndex end_handshake(struct session *session)
+{
+    const unsigned char *protocol;
+    unsigned int length;
+
+    SSL_get0_alpn_selected(session->ssl, &protocol, &length);
+    if (length > 0 && !security_settings_offer(session->settings, protocol, length)) {
+        session->failure = -EPROTO;
+        session->error = tls_error(errSSLProtocol);
+        session->reason = CFRetain(CFSTR("The peer has chosen a protocol by ALPN that was not offered"));
+        return session->failure;
+    }
+    session->is_open = true;
+    SSL_set_read_ahead(session->ssl, 1); /* not in the handshake: a thread may be waiting for the socket to bring what follows it */
+    return 0;
+}
+
 int session_handshake(void *object, UInt32 *waits, CFStreamError *error)
 {
     struct session *session = object;
@@ -105,10 +124,9 @@ int session_handshake(void *object, UInt32 *waits, CFStreamError *error)
     if (outcome == 0) {
         int result = SSL_do_handshake(session->ssl);
 
-        if (result == 1) {
-            session->is_open = true;
-            SSL_set_read_ahead(session->ssl, 1); /* not in the handshake: a thread may be waiting for the socket to bring what follows it */
-        } else {
+        if (result == 1 && !session->is_open) {
+            outcome = end_handshake(session);
+        } else if (result != 1) {
             outcome = take_outcome(session, result, waits);
             if (outcome == 0) { /* the peer has ended the session (close_notify) before there was one */
                 session->failure = outcome = -EPROTO;
@@ -278,12 +296,14 @@ NOT_CHECKED void *session_create(int socket, CFStringRef host, CFDictionaryRef s
         return NULL;
     }
     plain_lock_init(&session->lock);
+    session->settings = CFRetain(settings);
     session->bio.socket = socket;
     cancel_state = fork_gate_enter();
     is_ready = prepare_session(session, host, settings, error);
     ERR_clear_error();
     fork_gate_leave(cancel_state);
     if (!is_ready) {
+        CFRelease(session->settings);
         plain_lock_destroy(&session->lock);
         free(session);
         return NULL;
@@ -321,6 +341,7 @@ NOT_CHECKED void session_free(void *object)
         CFRelease(session->reason);
     }
     plain_lock_drop(&session->lock, cancel_state);
+    CFRelease(session->settings);
     plain_lock_destroy(&session->lock);
     free(session);
 }

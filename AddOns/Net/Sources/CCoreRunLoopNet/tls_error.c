@@ -77,35 +77,24 @@ static int error_of_alert(int alert)
 static int error_of_reason(int reason, bool is_open)
 {
     static const struct meaning meanings[] = {
-        {SSL_R_WRONG_VERSION_NUMBER, errSSLProtocol},
-        {SSL_R_UNSUPPORTED_PROTOCOL, errSSLProtocol},
-        {SSL_R_VERSION_TOO_LOW, errSSLProtocol},
-        {SSL_R_VERSION_TOO_HIGH, errSSLProtocol},
-        {SSL_R_HTTP_REQUEST, errSSLProtocol},
-        {SSL_R_BAD_RECORD_TYPE, errSSLProtocol},
-        {SSL_R_BAD_EXTENSION, errSSLProtocol},
-        {SSL_R_UNSOLICITED_EXTENSION, errSSLProtocol},
-        {SSL_R_INAPPROPRIATE_FALLBACK, errSSLProtocol},
-        {SSL_R_NO_SHARED_CIPHER, errSSLNegotiation},
-        {SSL_R_UNKNOWN_CIPHER_RETURNED, errSSLNegotiation},
-        {SSL_R_WRONG_CIPHER_RETURNED, errSSLNegotiation},
-        {SSL_R_PACKET_LENGTH_TOO_LONG, errSSLRecordOverflow},
-        {SSL_R_EXCESSIVE_MESSAGE_SIZE, errSSLRecordOverflow},
-        {SSL_R_ENCRYPTED_LENGTH_TOO_LONG, errSSLRecordOverflow},
-        {SSL_R_DATA_LENGTH_TOO_LONG, errSSLRecordOverflow},
-        {SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC, errSSLBadRecordMac},
-        {SSL_R_DECRYPTION_FAILED, errSSLBadRecordMac},
-        {SSL_R_UNEXPECTED_MESSAGE, errSSLUnexpectedRecord},
+        {SSL_R_NO_SHARED_CIPHER, errSSLNegotiation},          {SSL_R_UNKNOWN_CIPHER_RETURNED, errSSLNegotiation},
+        {SSL_R_WRONG_CIPHER_RETURNED, errSSLNegotiation},     {SSL_R_PACKET_LENGTH_TOO_LONG, errSSLRecordOverflow},
+        {SSL_R_EXCESSIVE_MESSAGE_SIZE, errSSLRecordOverflow}, {SSL_R_ENCRYPTED_LENGTH_TOO_LONG, errSSLRecordOverflow},
+        {SSL_R_DATA_LENGTH_TOO_LONG, errSSLRecordOverflow},   {SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC, errSSLBadRecordMac},
+        {SSL_R_DECRYPTION_FAILED, errSSLBadRecordMac},        {SSL_R_UNEXPECTED_MESSAGE, errSSLUnexpectedRecord},
         {SSL_R_UNEXPECTED_RECORD, errSSLUnexpectedRecord},
     };
 
     if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
         return is_open ? errSSLClosedNoNotify : errSSLClosedAbort;
     }
+    if (reason & ERR_RFLAG_COMMON) { /* OpenSSL's own trouble; all other reasons are what the peer has done */
+        return errSSLInternal;
+    }
     if (reason > SSL_AD_REASON_OFFSET) {
         return error_of_alert(reason - SSL_AD_REASON_OFFSET);
     }
-    return LOOK_UP(meanings, reason, errSSLInternal);
+    return LOOK_UP(meanings, reason, errSSLProtocol);
 }
 
 CFStreamError tls_error(int ssl_error)

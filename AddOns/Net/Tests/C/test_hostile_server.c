@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers that break the rules of TLS in the handshake: rules 1010, 1014 and 1015. Each is refused at once, with an error. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <openssl/err.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <CFNetwork/CFNetwork.h>
 
 #include "CRLNetwork.h"
 #include "certificate_builder.h"
+#include "session.h"
+#include "tls_forge.h"
 
 struct hostile_case {
     const char *what;
@@ -163,6 +168,90 @@ static void ask_again(struct tls_peer *peer, SSL *ssl, int socket)
     peer->received = SSL_read(ssl, &byte, 1);
 }
 
+/* ---- a server that keeps no rule ---- */
+
+/* A session and its server, in turns. */
+struct sitting {
+    struct tls_forge forge;
+    void *session;
+    int ends[2];
+    CFStreamError error; /* of the session */
+};
+
+/* The client trusts everybody, and has one setting more. NULL: none. */
+static void sitting_begin(struct sitting *sitting, CFStringRef key, CFTypeRef value)
+{
+    CFTypeRef keys[] = {kCFStreamSSLValidatesCertificateChain, kCFStreamSSLPeerName, key};
+    CFTypeRef values[] = {kCFBooleanFalse, CFSTR("host.test"), value};
+    CFDictionaryRef settings =
+        CFDictionaryCreate(NULL, keys, values, key ? 3 : 2, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
+
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sitting->ends) == 0);
+    tls_forge_create(&sitting->forge, TLS1_3_VERSION, sitting->ends[1]);
+    sitting->session = session_create(sitting->ends[0], NULL, settings, &sitting->error);
+    REQUIRE(sitting->session);
+    CFRelease(settings);
+}
+
+/* Returns what the session has last got from its handshake. */
+static int sitting_shake_hands(struct sitting *sitting)
+{
+    bool is_done = false;
+    int result = -EAGAIN;
+    UInt32 waits;
+
+    for (int turns = 0; turns < 10 && !(is_done && result != -EAGAIN); turns++) {
+        result = session_handshake(sitting->session, &waits, &sitting->error);
+        is_done = tls_forge_shake_hands(&sitting->forge);
+        tls_forge_flush(&sitting->forge);
+    }
+    tls_forge_use(&sitting->forge, forge_application_keys);
+    return result;
+}
+
+static void sitting_end(struct sitting *sitting)
+{
+    session_free(sitting->session);
+    tls_forge_free(&sitting->forge);
+    close(sitting->ends[0]);
+    close(sitting->ends[1]);
+}
+
+/* The server asks all the same: for a certificate that was signed by ECDSA. */
+static void expect_no_certificate(CFStringRef key, CFTypeRef identity)
+{
+    static const unsigned char request[] = {13, 0, 0, 12, 1, 'c', 0, 8, 0, 13, 0, 4, 0, 2, 4, 3};
+    unsigned char record[sizeof request + forge_most_added];
+    struct sitting sitting;
+    UInt32 waits;
+    UInt8 byte;
+    size_t length;
+
+    sitting_begin(&sitting, key, identity);
+    EXPECT_EQ(sitting_shake_hands(&sitting), 0);
+    length = tls_forge_seal(&sitting.forge, forge_handshake, request, sizeof request, 0, record);
+    EXPECT_EQ(send(sitting.ends[1], record, length, 0), length);
+    EXPECT_EQ(session_receive(sitting.session, &byte, 1, &waits, &sitting.error), -EPROTO);
+    EXPECT_EQ(sitting.error.error, errSSLUnexpectedRecord);
+    EXPECT_EQ(session_send(sitting.session, &byte, 1, &waits, &sitting.error), -EPROTO);
+    EXPECT(SSL_read(sitting.forge.ssl, &byte, 1) <= 0);
+    EXPECT_EQ(ERR_GET_REASON(ERR_peek_error()), SSL_R_SSLV3_ALERT_UNEXPECTED_MESSAGE);
+    EXPECT(!SSL_get0_peer_certificate(sitting.forge.ssl));
+    sitting_end(&sitting);
+}
+
+TEST(a_certificate_that_is_asked_for_after_the_handshake_is_not_shown, "1014 1010")
+{
+    struct credentials own = credentials_create("a client", NULL, -day_s, day_s);
+    CFArrayRef identity = credentials_copy_pem(&own, true);
+
+    CRLNetworkInstall();
+    expect_no_certificate(NULL, NULL);
+    expect_no_certificate(kCFStreamSSLCertificates, identity);
+    CFRelease(identity);
+    credentials_free(&own);
+}
+
 TEST(more_certificates_than_a_message_may_have_are_refused, "1012")
 {
     static const struct hostile_case rows[] = {
@@ -217,23 +306,12 @@ static bool empty_choice(unsigned char *bytes, size_t length)
     return found;
 }
 
-/* OpenSSL itself looks at this since 3.0.15, 3.1.7, 3.2.3 and 3.3.2. */
-static bool choice_is_checked(void)
-{
-    static const unsigned first_patches[] = {15, 7, 3, 2};
-    unsigned minor = OPENSSL_version_minor();
-
-    return OPENSSL_version_major() > 3 || minor > 3 || OPENSSL_version_patch() >= first_patches[minor];
-}
-
 TEST(a_server_chooses_a_protocol_that_was_offered, "1015")
 {
     static const struct hostile_case rows[] = {
         {"the one that was offered", .offered = "h2", .chosen = "h2"},
         {"one where none was offered", .expected = errSSLProtocol, .version = TLS1_2_VERSION, .spoil = spoil_extension},
         {"an empty one", .expected = errSSLProtocol, .offered = "h2", .chosen = "h2", .version = TLS1_2_VERSION, .spoil = empty_choice},
-    };
-    static const struct hostile_case others[] = {
         {"another", .expected = errSSLProtocol, .offered = "h2", .chosen = "smtp"},
         {"another in TLS 1.2", .expected = errSSLProtocol, .offered = "h2", .chosen = "smtp", .version = TLS1_2_VERSION},
         {"the beginning of the one", .expected = errSSLProtocol, .offered = "h2", .chosen = "h"},
@@ -241,9 +319,29 @@ TEST(a_server_chooses_a_protocol_that_was_offered, "1015")
     };
 
     CHECK_CASES(rows);
-    if (choice_is_checked()) {
-        CHECK_CASES(others);
-    }
+}
+
+/* OpenSSL takes the choice for one that was offered, as old versions take any: the offer is another one after it was sent. */
+TEST(the_choice_of_a_protocol_is_compared_with_the_offer, "1015 335")
+{
+    static const struct hostile_case row = {.chosen = "h2"};
+    CFMutableArrayRef offer = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
+    struct sitting sitting;
+    CFTypeRef words;
+
+    served = &row;
+    CFArrayAppendValue(offer, CFSTR("h2"));
+    sitting_begin(&sitting, kCRLStreamSSLProtocols, offer);
+    SSL_CTX_set_alpn_select_cb(SSL_get_SSL_CTX(sitting.forge.ssl), choose, NULL);
+    CFArraySetValueAtIndex(offer, 0, CFSTR("h2c"));
+    CFArrayAppendValue(offer, CFSTR("h"));
+    EXPECT_EQ(sitting_shake_hands(&sitting), -EPROTO);
+    EXPECT_EQ(sitting.error.error, errSSLProtocol);
+    words = session_copy_property(sitting.session, kCFErrorLocalizedFailureReasonKey);
+    EXPECT(words && CFStringFind(words, CFSTR("not offered"), 0).length > 0);
+    CFRelease(words);
+    CFRelease(offer);
+    sitting_end(&sitting);
 }
 
 /* ---- versions ---- */

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "CRLNetwork.h"
 #include "Stream/stream_recorder.h"
 #include "dns_server.h"
 #include "query.h"
@@ -379,27 +378,6 @@ TEST(without_descriptors_no_query_is_made, "1005")
 
 /* ---- by way of streams ---- */
 
-struct pair {
-    CFReadStreamRef reader;
-    CFWriteStreamRef writer;
-};
-
-static struct pair pair_to(CFStringRef host, UInt32 port)
-{
-    struct pair pair;
-
-    CRLNetworkInstall();
-    CFStreamCreatePairWithSocketToHost(NULL, host, port, &pair.reader, &pair.writer);
-    REQUIRE(pair.reader && pair.writer);
-    return pair;
-}
-
-static void free_pair(struct pair pair)
-{
-    CFRelease(pair.reader);
-    CFRelease(pair.writer);
-}
-
 TEST(a_pair_of_streams_connects_to_a_name, "1000 331 334")
 {
     struct stream_recorder reading = {0};
@@ -407,7 +385,7 @@ TEST(a_pair_of_streams_connects_to_a_name, "1000 331 334")
     struct dns_server server;
     UInt32 port;
     int listener = listener_open(&port); /* IPv4 alone: the address of IPv6 is refused */
-    struct pair pair = pair_to(CFSTR("both.test"), port);
+    struct stream_pair pair = stream_pair_to(CFSTR("both.test"), port);
     char byte = 0;
     int peer;
 
@@ -423,7 +401,7 @@ TEST(a_pair_of_streams_connects_to_a_name, "1000 331 334")
     close(peer);
     run_until_count(&reading.calls, 2);
     EXPECT_TRACE(&reading.trace, "open end");
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
     dns_server_stop(&server);
 }
@@ -433,12 +411,12 @@ TEST(a_stream_without_a_loop_waits_for_its_name, "1000 334")
     struct dns_server server;
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = pair_to(CFSTR("good.test"), port);
+    struct stream_pair pair = stream_pair_to(CFSTR("good.test"), port);
 
     dns_server_start(&server);
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
     EXPECT_EQ(write_text(pair.writer, "x"), 1);
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
     dns_server_stop(&server);
 }
@@ -447,7 +425,7 @@ TEST(a_name_that_does_not_resolve_is_told_to_its_streams, "1002 334 314 404")
 {
     struct stream_recorder recorder = {0};
     struct dns_server server;
-    struct pair pair = pair_to(CFSTR("missing.test"), 80);
+    struct stream_pair pair = stream_pair_to(CFSTR("missing.test"), 80);
     CFErrorRef error;
     CFStringRef description;
 
@@ -464,7 +442,7 @@ TEST(a_name_that_does_not_resolve_is_told_to_its_streams, "1002 334 314 404")
     EXPECT(CFStringHasSuffix(description, CFSTR("There is no host of this name")));
     CFRelease(description);
     CFRelease(error);
-    free_pair(pair);
+    stream_pair_release(pair);
     dns_server_stop(&server);
 }
 
@@ -480,7 +458,7 @@ TEST(streams_may_be_freed_in_the_event_that_a_name_brings, "1003 315")
 {
     struct stream_recorder recorder = {.action = close_stream};
     struct dns_server server;
-    struct pair pair = pair_to(CFSTR("missing.test"), 80);
+    struct stream_pair pair = stream_pair_to(CFSTR("missing.test"), 80);
 
     dns_server_start(&server);
     CFRelease(pair.writer);
@@ -506,7 +484,7 @@ TEST(streams_may_be_freed_on_another_thread_than_their_name_comes, "1003")
 
     dns_server_start(&server);
     for (int i = 0; i < rounds; i++) {
-        struct pair pair = pair_to(CFSTR("good.test"), 9);
+        struct stream_pair pair = stream_pair_to(CFSTR("good.test"), 9);
         struct probe_thread threads[2];
 
         CFReadStreamScheduleWithRunLoop(pair.reader, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);

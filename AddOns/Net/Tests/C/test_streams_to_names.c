@@ -10,7 +10,6 @@
 
 #include <CFNetwork/CFNetwork.h>
 
-#include "CRLNetwork.h"
 #include "Stream/stream_recorder.h"
 #include "dns_server.h"
 #include "harness.h"
@@ -20,32 +19,13 @@ extern void dispatch_release(void *object) __attribute__((weak));
 /* By their link names: the header declares them where the dispatch headers are. */
 void put_writer_on(CFWriteStreamRef stream, void *queue) __asm__("crl_CFWriteStreamSetDispatchQueue");
 
-struct pair {
-    CFReadStreamRef reader;
-    CFWriteStreamRef writer;
-};
-
-static struct pair pair_to(CFStringRef host, UInt32 port)
-{
-    struct pair pair;
-
-    CFStreamCreatePairWithSocketToHost(NULL, host, port, &pair.reader, &pair.writer);
-    return pair;
-}
-
-static void free_pair(struct pair pair)
-{
-    CFRelease(pair.reader);
-    CFRelease(pair.writer);
-}
-
 TEST(a_pair_to_a_name_opens_in_a_loop_that_it_joins_late, "1003 334")
 {
     struct stream_recorder recorder = {0};
     struct dns_server server;
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = pair_to(CFSTR("late.test"), port);
+    struct stream_pair pair = stream_pair_to(CFSTR("late.test"), port);
 
     dns_server_start(&server);
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
@@ -54,7 +34,7 @@ TEST(a_pair_to_a_name_opens_in_a_loop_that_it_joins_late, "1003 334")
     dns_server_release_late(&server);
     run_until_count(&recorder.calls, 2);
     EXPECT_TRACE(&recorder.trace, "open room");
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
     dns_server_stop(&server);
 }
@@ -65,7 +45,7 @@ TEST(a_pair_to_a_name_opens_while_somebody_asks_or_waits, "1003 334 329")
         struct dns_server server;
         UInt32 port;
         int listener = listener_open(&port);
-        struct pair pair = pair_to(CFSTR("late.test"), port);
+        struct stream_pair pair = stream_pair_to(CFSTR("late.test"), port);
 
         dns_server_start(&server);
         EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
@@ -76,7 +56,7 @@ TEST(a_pair_to_a_name_opens_while_somebody_asks_or_waits, "1003 334 329")
             sched_yield();
         }
         EXPECT_EQ(write_text(pair.writer, "a"), 1);
-        free_pair(pair);
+        stream_pair_release(pair);
         close(listener);
         dns_server_stop(&server);
     }
@@ -94,7 +74,7 @@ TEST(a_pair_to_a_name_opens_on_a_queue, "1003 334 338")
         void *queue = dispatch_queue_create("streams", NULL);
         UInt32 port;
         int listener = listener_open(&port);
-        struct pair pair = pair_to(CFSTR("late.test"), port);
+        struct stream_pair pair = stream_pair_to(CFSTR("late.test"), port);
 
         dns_server_start(&server);
         recorder_watch_writer(&recorder, pair.writer, events_all);
@@ -108,7 +88,7 @@ TEST(a_pair_to_a_name_opens_on_a_queue, "1003 334 338")
         probe_await_count(&recorder.calls, 2);
         CFWriteStreamClose(pair.writer);
         EXPECT_TRACE(&recorder.trace, "open room");
-        free_pair(pair);
+        stream_pair_release(pair);
         close(listener);
         dispatch_release(queue);
         dns_server_stop(&server);
@@ -119,7 +99,7 @@ TEST(a_limit_for_opening_covers_the_question_for_a_name, "1003 343")
 {
     struct stream_recorder recorder = {0};
     struct dns_server server;
-    struct pair pair = pair_to(CFSTR("silent.test"), 80);
+    struct stream_pair pair = stream_pair_to(CFSTR("silent.test"), 80);
     CFNumberRef limit = CFNumberCreate(NULL, kCFNumberDoubleType, &(double){0.02});
 
     dns_server_start(&server);
@@ -129,7 +109,7 @@ TEST(a_limit_for_opening_covers_the_question_for_a_name, "1003 343")
     run_until_count(&recorder.calls, 1);
     EXPECT_TRACE(&recorder.trace, "error");
     EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), ETIMEDOUT);
-    free_pair(pair);
+    stream_pair_release(pair);
     CFRelease(limit);
     dns_server_stop(&server);
 }
@@ -150,7 +130,7 @@ static long resident_pages(void)
 /* Connects, writes, and reads to the end; every third pair is closed while its name is being resolved. */
 static void connect_once(int listener, UInt32 port, int round)
 {
-    struct pair pair = pair_to(CFSTR("both.test"), port);
+    struct stream_pair pair = stream_pair_to(CFSTR("both.test"), port);
     struct stream_recorder recorder = {0};
     UInt8 byte;
     int peer;
@@ -173,7 +153,7 @@ static void connect_once(int listener, UInt32 port, int round)
         close(peer);
         EXPECT_EQ(CFReadStreamRead(pair.reader, &byte, 1), 0);
     }
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST_LIMIT(stress_pairs_to_names_leave_no_memory_and_no_descriptor, "1003 331 334", 600)

@@ -252,6 +252,26 @@ bool connection_begin_handshake(struct stream_connection *c, void *session, CFDi
     return begins;
 }
 
+bool connection_resume_handshake(struct stream_connection *c, void *session)
+{
+    CFStreamError error;
+    UInt32 waits;
+    bool is_held_up = connection_network()->handshake(session, &waits, &error) != 0; /* an error is told again */
+    bool resumes;
+
+    connection_lock(c);
+    resumes = is_held_up && c->state == connection_open;
+    if (resumes) {
+        c->state = connection_shaking_hands;
+        c->limit_at_ns = kernel_never;
+    }
+    connection_unlock(c);
+    if (resumes) {
+        connection_tell(c, NULL);
+    }
+    return is_held_up;
+}
+
 /* ---- all of it ---- */
 
 /* Begins the attempt. Returns true if this thread has to ask for the addresses of the name. */

@@ -19,6 +19,11 @@ EXCLUDES(the_item_lock) void connection_wait(struct stream_connection *c, uint32
  * writes go on with the handshake; the streams are told of bytes and room again after it.
  */
 EXCLUDES(the_item_lock) bool connection_begin_handshake(struct stream_connection *c, void *session, CFDictionaryRef settings);
+/*
+ * After a session could move no bytes: has the handshake go on if the session is in the midst of a message that changes keys, with the rest
+ * still to come or no room for the answer. Until that is done no bytes move in either direction. Returns whether that is so.
+ */
+EXCLUDES(the_item_lock) bool connection_resume_handshake(struct stream_connection *c, void *session);
 /* Tells the streams of a connection that it has another state or descriptor; all but one, whose thread knows. */
 EXCLUDES(the_item_lock) void connection_tell(struct stream_connection *c, const struct stream *except);
 

@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "Kernel/Ports/kernel_ports.h"
+#include "Stream/Connection/connection_attempt.h"
 #include "Support/locked_read.h"
 
 /* ---- how a connection ends ---- */
@@ -83,6 +84,12 @@ static int await_handshake(struct stream *s)
     return result < 0 ? result : -EINTR;
 }
 
+/* What a session has returned, or -EINTR if it is back in the handshake, which the next attempt awaits. */
+static CFIndex retry_if_held_up(struct stream_connection *c, void *session, CFIndex result)
+{
+    return result == -EAGAIN && connection_resume_handshake(c, session) ? -EINTR : result;
+}
+
 /* Receives once, without waiting. An error of TLS goes to the stream's refusal. */
 static CFIndex receive_once(struct stream *s, UInt8 *bytes, CFIndex size, struct transfer *ret_transfer)
 {
@@ -102,6 +109,7 @@ static CFIndex receive_once(struct stream *s, UInt8 *bytes, CFIndex size, struct
     if (ret_transfer->session) {
         result = connection_network()->receive(ret_transfer->session, bytes, size, &waits, &s->refusal);
         ret_transfer->waits = readiness_of_waits(waits);
+        result = retry_if_held_up(c, ret_transfer->session, result);
     }
     return result;
 }
@@ -132,6 +140,7 @@ static CFIndex send_once(struct stream *s, const UInt8 *bytes, CFIndex size, str
     if (ret_transfer->session) {
         result = connection_network()->send(ret_transfer->session, bytes, size, &waits, &s->refusal);
         ret_transfer->waits = readiness_of_waits(waits);
+        result = retry_if_held_up(c, ret_transfer->session, result);
         return is_error_of_connection(result) ? keep_error(c, (int)result) : result;
     }
     return result;
@@ -215,6 +224,9 @@ static int look_at_session(struct stream *s, struct stream_connection *c, void *
     CFIndex peeked = connection_network()->look(session, &s->refusal);
 
     atomic_store_explicit(&s->is_ready, peeked > 0, memory_order_release);
+    if (peeked == -EAGAIN) {
+        (void)connection_resume_handshake(c, session);
+    }
     return event_of_look(c, peeked > 0 ? 1 : (int)peeked);
 }
 
