@@ -1,8 +1,8 @@
 // swift-tools-version: 6.3
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs with every kind of main, which only link CoreRunLoopMain. MAINS names one more product. NIO is the path of a checkout of SwiftNIO,
-// for the benchmark.
+// Programs with every kind of main, which only link CoreRunLoopMain. MAINS names one more product. NIO is the path of a checkout of
+// SwiftNIO, for the benchmark.
 import PackageDescription
 
 let extra = Context.environment["MAINS"]

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Whether the main thread comes to `main_hook_drain` when an asynchronous main suspends for the first time. Says once if another library has
- * taken the hook since. */
+/* Whether the main thread comes to `main_hook_drain` when an asynchronous main suspends for the first time. Says once if another library
+ * has taken the hook since. */
 bool main_hook_is_set(void);
 
 /* Does what the runtime would have done without the hook. Only on the main thread, in its drain. */

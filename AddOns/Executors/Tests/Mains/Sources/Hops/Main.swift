@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What hops between the main actor and the pool, tasks and sleeps cost with the executors that are linked: one line a figure, its name and
-// microseconds. `make bench-executors` compares them. An argument has tasks sleep by something else than Task.sleep, and measures that alone.
-// With NIO defined, SwiftNIO has taken over the default executor.
+// microseconds. `make bench-executors` compares them. An argument has tasks sleep by something else than Task.sleep, and measures that
+// alone. With NIO defined, SwiftNIO has taken over the default executor.
 
 import Checks
 import CoreRunLoop

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Top-level asynchronous code, whose main thread is given to a host: a loop that the program writes, with the main loop's passes in it. With
-// the argument "deaf" it has none, and reads what the library says of that.
+// Top-level asynchronous code, whose main thread is given to a host: a loop that the program writes, with the main loop's passes in it.
+// With the argument "deaf" it has none, and reads what the library says of that.
 
 import Checks
 import CoreRunLoop
