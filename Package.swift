@@ -128,6 +128,9 @@ let package = Package(
         .executableTarget(
             name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "AddOns/Foundation/Tests/MainThreadFoundation"),
         // Linked with the add-on library, which the tests of the overlay are to do without.
+        .executableTarget(
+            name: "secure-streams", dependencies: ["CoreRunLoopFoundation", "CCoreRunLoopNet"],
+            path: "AddOns/Foundation/Tests/SecureStreams"),
         .executableTarget(name: "network", dependencies: ["CoreRunLoop", "CCoreRunLoopNet"], path: "AddOns/Net/Tests/Network"),
         // Linked with the add-on library, and in several processes.
         .executableTarget(name: "bridges", dependencies: ["CoreRunLoopNats", "CoreRunLoopDistributed"], path: "AddOns/Nats/Tests/Bridges"),

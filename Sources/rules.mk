@@ -15,7 +15,7 @@ SWIFT_PARTS ?= tests programs mains snippets documents names
 
 # The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
 # The queue of swift-jobs goes over machines as well, where nats-server and the bridge are.
-SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch swift-jobs main-thread main-thread-foundation requests actors network bridges
+SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch swift-jobs main-thread main-thread-foundation requests actors network secure-streams bridges
 swift-tests = $(WITHOUT_CC) swift test $(SWIFT_FLAGS)
 swift-programs = $(WITHOUT_CC) swift build -q && SWIFT_JOBS=$$bin/swift-jobs MESSAGEPORT_BRIDGE=$(BRIDGE) \
 	scripts/run-programs "programs in Swift" 300 $(SWIFT_PROGRAMS:%=$$bin/%) Examples/swift-jobs/machines

@@ -475,6 +475,57 @@ TEST(a_name_is_resolved_on_the_queue_of_its_stream, "338 334 329")
     }
 }
 
+/* The first address is silent. Both streams are on the queue, before they are opened or while the race is on; or the writer alone. */
+TEST(the_addresses_of_a_name_race_on_the_queue_of_its_streams, "338 331 333")
+{
+    fake_names_install();
+    for (int way = 0; way < 3; way++) {
+        struct stream_recorder reading = {0};
+        struct stream_recorder writing = {0};
+        struct swallower silent;
+        void *queue = make_queue();
+        CFReadStreamRef reader;
+        CFWriteStreamRef writer;
+        char byte = 0;
+        int peer;
+        UInt32 port;
+        int listener = listener_open(&port);
+
+        swallower_open(&silent);
+        CFStreamCreatePairWithSocketToHost(NULL, CFSTR("host.example"), port, &reader, &writer);
+        recorder_watch_reader(&reading, reader, events_all);
+        recorder_watch_writer(&writing, writer, events_all);
+        if (way == 0) {
+            put_reader_on(reader, queue);
+            put_writer_on(writer, queue);
+        }
+        EXPECT(CFReadStreamOpen(reader) && CFWriteStreamOpen(writer));
+        fake_names_answer((const int[]){silent.port, silent.port, (int)port}, 3);
+        put_writer_on(writer, queue);
+        if (way == 1) {
+            put_reader_on(reader, queue);
+        }
+        probe_await_count(&writing.calls, 2);
+        await_queue(queue);
+        EXPECT_TRACE(&writing.trace, "open room");
+        if (way < 2) {
+            probe_await_count(&reading.calls, 1);
+            EXPECT_TRACE(&reading.trace, "open");
+        }
+        EXPECT_EQ(CFReadStreamGetStatus(reader), kCFStreamStatusOpen);
+        EXPECT_EQ(write_text(writer, "a"), 1);
+        peer = accept(listener, NULL, NULL);
+        EXPECT(read(peer, &byte, 1) == 1 && byte == 'a');
+        close(peer);
+        CFRelease(reader);
+        CFRelease(writer);
+        EXPECT_EQ(fake_names_frees(), way + 1);
+        swallower_close(&silent);
+        close(listener);
+        dispatch_release(queue);
+    }
+}
+
 TEST(a_name_that_does_not_resolve_is_told_on_the_queue, "338 334 315 343")
 {
     fake_names_install();

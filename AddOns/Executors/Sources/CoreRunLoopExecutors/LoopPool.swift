@@ -8,6 +8,7 @@
 
 private import CCoreRunLoop
 private import CoreRunLoopExecutorsShims
+private import CoreRunLoopMainHook
 internal import CoreRunLoop
 private import Synchronization
 
@@ -57,6 +58,7 @@ final class LoopPool: Sendable {
 
     private func start() {
         let settings = state.withLock { $0.settings }
+        main_hook_tasks_have_threads()
         for number in 1...settings.count {
             let thread = Thread { self.work(settings) }
             thread.name = "\(settings.name) \(number)"
@@ -78,6 +80,7 @@ final class LoopPool: Sendable {
                 unsafe job.runSynchronously(on: asUnownedTaskExecutor())
                 left -= 1
             }
+            main_hook_end_stranded_child()
             _ = worker.loop.run(in: .default, for: left > 0 ? nil : .zero, returnAfterSourceHandled: true)
         }
     }

@@ -9,6 +9,7 @@
 #include "executors_shims.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "main_hook.h"
@@ -38,12 +39,14 @@ extern struct dispatch_queue_s _dispatch_main_q;
 extern void dispatch_async_f(struct dispatch_queue_s *queue, void *context, void (*function)(void *context));
 
 static pthread_once_t are_created = PTHREAD_ONCE_INIT;
+static atomic_bool have_been_asked;
 
 static SWIFT_CALL struct executor_reference get_main(get_main_function by_runtime);
 static SWIFT_CALL void enqueue(void *job, enqueue_function by_runtime);
 
 static void create(void)
 {
+    have_been_asked = true;
     if (swift_task_getMainExecutor_hook == get_main) {
         swift_task_getMainExecutor_hook = NULL;
     }
@@ -65,6 +68,14 @@ static SWIFT_CALL void enqueue(void *job, enqueue_function by_runtime)
     by_runtime(job);
 }
 
+/* The runtime has asked for an executor before it drains. */
+static void report_taken_hooks(void)
+{
+    if (!have_been_asked) {
+        main_hook_report("CoreRunLoopExecutors", "another library has set its hooks since");
+    }
+}
+
 void executors_queue_on_main(void *context, void (*function)(void *context))
 {
     dispatch_async_f(&_dispatch_main_q, context, function);
@@ -81,5 +92,6 @@ __attribute__((constructor)) static void set_hooks(void)
     } else {
         swift_task_getMainExecutor_hook = get_main;
         swift_task_enqueueGlobal_hook = enqueue;
+        main_hook_will_drain = report_taken_hooks;
     }
 }

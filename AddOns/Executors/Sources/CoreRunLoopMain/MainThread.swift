@@ -13,7 +13,9 @@ extension RunLoop {
     /// environment, where another library has set what the main thread does, where the program has a main executor of its own, and with a
     /// Swift runtime that this package does not know. A line on the standard error output says which. A program whose main is synchronous
     /// runs the loop itself, by `run()`, `runMain` or a host's loop; that does not count here.
-    public static var mainThreadRunsLoop: Bool { main_hook_is_set() && mainLoopServesMainActor }
+    public static var mainThreadRunsLoop: Bool {
+        (mainThread.withLock { $0.isDraining } || main_hook_is_set()) && mainLoopServesMainActor
+    }
 
     /// Has the main thread run a host's loop, such as GLib's or Qt's, in place of the main loop.
     ///
@@ -27,7 +29,8 @@ extension RunLoop {
     /// ```
     ///
     /// - Parameter body: Runs on the main thread, once, at the first suspension of the asynchronous main. When it returns, the main loop
-    ///   runs. It has to let the main loop have its passes (`HostedLoop`), as the main actor is served by them.
+    ///   runs. It has to let the main loop have its passes (``RunLoop/prepareHosted(mode:)``), as the main actor is served by them: a
+    ///   line on the standard error output says so if there is none for five seconds.
     /// - Returns: Whether it will run: `false` where ``mainThreadRunsLoop`` is, and after the first suspension.
     @discardableResult public static func mainThreadRuns(_ body: @escaping @MainActor @Sendable () -> Void) -> Bool {
         mainThreadRunsLoop
@@ -54,15 +57,61 @@ extension RunLoop {
             return (state.body, state.willRun)
         }
         willRun?()
-        if let body { MainActor.assumeIsolated { body() } }
-        while true { RunLoop.main.run(in: .default, until: RunLoop.StopToken()) }  // a stop of the loop does not end the program
+        main_hook_tasks_have_threads()
+        let executor = mainExecutorIdentity
+        let replaced = RunLoop.StopToken()
+        let observer = RunLoop.Observer(activities: [.entry, .beforeWaiting, .exit]) { _, activity in
+            let depth = mainThread.withLock { state in
+                state.depth += activity == .entry ? 1 : activity == .exit ? -1 : 0
+                return state.depth
+            }
+            // A child may run the loop itself, within a job.
+            if activity == .beforeWaiting && depth == 1 { main_hook_end_stranded_child() }
+            if mainExecutorIdentity != executor { replaced.requestStop() }
+        }
+        RunLoop.main.add(observer, forMode: .common)
+        if let body {
+            expectPasses(within: .seconds(5))
+            MainActor.assumeIsolated { body() }
+        }
+        // A stop of the loop does not end the program.
+        while mainExecutorIdentity == executor { RunLoop.main.run(in: .default, until: replaced) }
+        observer.invalidate()
+        unsafe main_hook_report("CoreRunLoopMain", "the program's main executor is \(mainExecutorName) now")
+        Task { @MainActor in
+            // Functions that had been suspended before send their jobs to the old executor, whom nobody else serves.
+            while true {
+                passMainLoop()
+                try? await Task.sleep(for: .milliseconds(5))
+            }
+        }
+        main_hook_drain_by_runtime()
     }
+
+    private static func passMainLoop() { _ = RunLoop.main.run(in: .default, for: .zero) }
+
+    /// Says so if the host does not let the main loop have a pass.
+    private static func expectPasses(within patience: Duration) {
+        let pass = Pass()
+        RunLoop.main.perform(inModes: [.common]) { pass.hasBeen.withLock { $0 = true } }
+        Thread.detachNewThread {
+            Thread.sleep(for: patience)
+            if pass.hasBeen.withLock({ $0 }) { return }
+            unsafe main_hook_tell("CoreRunLoopMain: the host's loop asks for no pass of the main loop, and the main actor waits")
+        }
+    }
+}
+
+private final class Pass: Sendable {
+    let hasBeen = Mutex(false)
 }
 
 private struct MainThread {
     var body: (@MainActor @Sendable () -> Void)?
     var willRun: (@Sendable () -> Void)?
     var isDraining = false
+    /// How many runs of the main loop are within one another.
+    var depth = 0
 }
 
 private let mainThread = Mutex(MainThread())
@@ -73,9 +122,12 @@ private var mainLoopServesMainActor: Bool {
     return name.hasSuffix(".DispatchMainExecutor") || name == "CoreRunLoopExecutors.MainLoopExecutor"
 }
 
+/// The address of the runtime's main executor; 0 for one that is no object.
+private var mainExecutorIdentity: UInt { unsafe unsafeBitCast(MainActor.sharedUnownedExecutor, to: (UInt, UInt).self).0 }
+
 /// The class of the runtime's main executor; empty for one that is no object.
 private var mainExecutorName: String {
-    let identity = unsafe unsafeBitCast(MainActor.sharedUnownedExecutor, to: (UInt, UInt).self).0
+    let identity = mainExecutorIdentity
     return identity == 0 ? "" : _typeName(type(of: unsafe unsafeBitCast(identity, to: AnyObject.self)))
 }
 

@@ -7,22 +7,17 @@ import Foundation
 
 private func uncounted<Object>(_ object: Object) -> CFTypeRef { unsafe unsafeBitCast(object, to: CFTypeRef.self) }
 
-/// A new reference to what `object` is in C; `nil` for a type that no property has.
+/// A new reference to what `object` is in C; `nil` for a type that no property has. A value of a type with raw values, such as
+/// `StreamSocketSecurityLevel`, is its raw value, as on Darwin.
 private func copied(_ object: Any) -> CFTypeRef? {
     switch object {
     case let text as String: return unsafe retained(text.cfString)
     case let data as Data: return unsafe retained(data.cfData)
+    case is NSNull: return unsafe retained(kCFNull)
     case let number as NSNumber: return unsafe copied(number)
-    case let list as [Any]:
-        let array = unsafe withUnsafePointer(to: kCFTypeArrayCallBacks) { unsafe CFArrayCreateMutable(nil, 0, $0) }
-        guard let array else { return nil }
-        for element in list {
-            guard let value = unsafe copied(element) else { return nil }
-            unsafe CFArrayAppendValue(array, value)
-            unsafe CFRelease(value)
-        }
-        return unsafe retained(array)
+    case let list as [Any]: return unsafe copied(list)
     case let table as [AnyHashable: Any]: return unsafe copied(table)
+    case let named as any RawRepresentable: return unsafe copied(named.rawValue)
     default: return nil
     }
 }
@@ -32,10 +27,28 @@ private func retained<Object>(_ object: Object) -> CFTypeRef {
 }
 
 private func copied(_ number: NSNumber) -> CFTypeRef? {
-    if unsafe String(cString: number.objCType) == "c" { return unsafe retained(number.boolValue ? kCFBooleanTrue : kCFBooleanFalse) }
-    var value = number.int64Value
-    let made: CFNumber? = unsafe CFNumberCreate(nil, .sInt64Type, &value)
-    return unsafe made.map { unsafe retained($0) }
+    switch unsafe String(cString: number.objCType) {
+    case "c": return unsafe retained(number.boolValue ? kCFBooleanTrue : kCFBooleanFalse)
+    case "d", "f":
+        var value = number.doubleValue
+        let made: CFNumber? = unsafe CFNumberCreate(nil, .doubleType, &value)
+        return unsafe made.map { unsafe retained($0) }
+    default:
+        var value = number.int64Value
+        let made: CFNumber? = unsafe CFNumberCreate(nil, .sInt64Type, &value)
+        return unsafe made.map { unsafe retained($0) }
+    }
+}
+
+private func copied(_ list: [Any]) -> CFTypeRef? {
+    let array = unsafe withUnsafePointer(to: kCFTypeArrayCallBacks) { unsafe CFArrayCreateMutable(nil, 0, $0) }
+    guard let array else { return nil }
+    for element in list {
+        guard let value = unsafe copied(element) else { return nil }
+        unsafe CFArrayAppendValue(array, value)
+        unsafe CFRelease(value)
+    }
+    return unsafe retained(array)
 }
 
 private func copied(_ table: [AnyHashable: Any]) -> CFTypeRef? {
@@ -44,9 +57,11 @@ private func copied(_ table: [AnyHashable: Any]) -> CFTypeRef? {
     }
     guard let made else { return nil }
     for (key, element) in table {
-        guard let key = key.base as? String, let value = unsafe copied(element) else { return nil }
-        let name = key.cfString
-        withExtendedLifetime(name) { unsafe CFDictionarySetValue(made, uncounted(name), value) }
+        guard let name = key.base as? String ?? (key.base as? any RawRepresentable)?.rawValue as? String,
+            let value = unsafe copied(element)
+        else { return nil }
+        let text = name.cfString
+        withExtendedLifetime(text) { unsafe CFDictionarySetValue(made, uncounted(text), value) }
         unsafe CFRelease(value)
     }
     return unsafe retained(made)
@@ -73,9 +88,14 @@ private func foundationObject(_ value: CFTypeRef) -> AnyObject? {
     case CFDataGetTypeID(): return unsafe NSData(data: Data(unsafeBitCast(value, to: CFData.self)))
     case CFBooleanGetTypeID(): return unsafe NSNumber(value: CFBooleanGetValue(unsafeBitCast(value, to: CFBoolean.self)))
     case CFNumberGetTypeID():
-        var number: Int64 = 0
-        unsafe CFNumberGetValue(unsafeBitCast(value, to: CFNumber.self), .sInt64Type, &number)
-        return NSNumber(value: number)
+        let number = unsafe unsafeBitCast(value, to: CFNumber.self)
+        var (whole, real): (Int64, Double) = (0, 0)
+        if CFNumberIsFloatType(number) {
+            unsafe CFNumberGetValue(number, .doubleType, &real)
+            return NSNumber(value: real)
+        }
+        unsafe CFNumberGetValue(number, .sInt64Type, &whole)
+        return NSNumber(value: whole)
     case CFArrayGetTypeID():
         let array = unsafe unsafeBitCast(value, to: CFArray.self)
         let elements = (0..<CFArrayGetCount(array)).map { index in

@@ -409,6 +409,39 @@ private func temporaryPath() -> String { "/tmp/corerunloop-streams-\(getpid())-\
         }
     }
 
+    /// What a program may give as a value of a property, and whether it is of a form that C has. Nothing of it ends the process.
+    @Test func `take values as Darwin's take them`() async throws {
+        try await onThread {
+            let key = Stream.PropertyKey("kCRLStreamPropertyOpeningTimeout")
+            let settings = Stream.PropertyKey("kCFStreamPropertySSLSettings")
+            let none = StreamSocketSecurityLevel.none
+            let proxy = [StreamSOCKSProxyConfiguration.hostKey: "127.0.0.1", .versionKey: StreamSOCKSProxyVersion.version5] as [_: Any]
+            let values: [(AnyObject?, Stream.PropertyKey, Bool)] = [
+                (none as AnyObject, .socketSecurityLevelKey, true), (none.rawValue as AnyObject, .socketSecurityLevelKey, true),
+                (none.rawValue as NSString, .socketSecurityLevelKey, true), (NSNull(), .socketSecurityLevelKey, false),
+                (true as AnyObject, .socketSecurityLevelKey, false), (nil, .socketSecurityLevelKey, false),
+                (Date() as AnyObject, .socketSecurityLevelKey, false), (["list"] as NSArray, .socketSecurityLevelKey, false),
+                ([Date()] as NSArray, settings, false), (NSNull(), settings, false), (["a": Date()] as NSDictionary, settings, false),
+                ([1: "one"] as AnyObject, settings, false), (proxy as AnyObject, .socksProxyConfigurationKey, false),
+                (NSNumber(value: 0.5), key, true), (0.25 as AnyObject, key, true), (3 as AnyObject, key, true), (NSNull(), key, false),
+                (true as AnyObject, Stream.PropertyKey("kCFStreamPropertyShouldCloseNativeSocket"), true),
+                (NSNumber(value: false), Stream.PropertyKey("kCFStreamPropertyShouldCloseNativeSocket"), true),
+                ("value" as AnyObject, Stream.PropertyKey("no property"), false),
+            ]
+            for (number, (value, key, isTaken)) in values.enumerated() {
+                var (input, output): (InputStream?, OutputStream?) = (nil, nil)
+                Stream.getStreamsToHost(withName: "127.0.0.1", port: 1, inputStream: &input, outputStream: &output)
+                let taken = (input?.setProperty(value, forKey: key), output?.setProperty(value, forKey: key))
+                #expect(taken == (isTaken, isTaken), "value \(number)")
+            }
+            var (input, output): (InputStream?, OutputStream?) = (nil, nil)
+            Stream.getStreamsToHost(withName: "127.0.0.1", port: 1, inputStream: &input, outputStream: &output)
+            #expect(input?.setProperty(NSNumber(value: 0.5), forKey: key) == true)
+            let told = try #require(output?.property(forKey: key) as? Double)
+            #expect(abs(told - 0.5) < 0.01)
+        }
+    }
+
     @Test func `of this package may be scheduled in Foundation's loops, their own thread's or another's`() async throws {
         try await onThread {
             let stream = boundPair(of: "hello")

@@ -15,7 +15,8 @@
 
 #include "Support/invariant.h"
 
-enum { longest_line = 4096, most_bytes_read = 4 << 20, most_dots = 15, most_timeout_s = 30, most_attempts = 5 };
+enum { longest_line = 4096, most_bytes_read = 4 << 20, most_bytes_of_hosts = 64 << 20 };
+enum { most_dots = 15, most_timeout_s = 30, most_attempts = 5 };
 
 static const char blanks[] = " \t\r\n";
 
@@ -229,6 +230,13 @@ bool dns_configuration_read(const char *resolv_conf, const char *nsswitch_conf, 
     }
     invariant(c->timeout_ms > 0 && c->attempts > 0 && c->domain_count <= most_dns_domains);
     return true;
+}
+
+bool dns_hosts_file_is_fit(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size <= most_bytes_of_hosts;
 }
 
 int dns_configuration_patience_ms(const struct dns_configuration *configuration)

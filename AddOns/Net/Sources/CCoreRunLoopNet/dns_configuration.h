@@ -29,6 +29,8 @@ struct dns_configuration {
 
 /* Returns false if there is no memory or no descriptor. A file that is missing is an empty one; no more of it is read than 4 MiB. */
 bool dns_configuration_read(const char *resolv_conf, const char *nsswitch_conf, struct dns_configuration *ret_configuration);
+/* Whether c-ares may open the hosts file: it would wait for the writer of a pipe, and read a file without end to its end. */
+bool dns_hosts_file_is_fit(const char *path);
 /*
  * How long c-ares may wait for the first answer, in milliseconds. It doubles the time in each round, so this makes all rounds take as long
  * as the C library's.

@@ -14,6 +14,7 @@
 
 enum { family_count = 2 };
 
+static const char hosts_file[] = "/etc/hosts"; /* c-ares's, which takes no other */
 static const int64_t patience_with_other_family_ns = 50000000;
 
 static int64_t now_ns(void)
@@ -96,7 +97,7 @@ static void ask_hosts_file(struct host_lookup *l)
     struct family_question *question = &l->families[0];
 
     l->families[1].status = ARES_ENOTFOUND;
-    if (open_channel(l, 0, "f")) {
+    if (dns_hosts_file_is_fit(hosts_file) && open_channel(l, 0, "f")) {
         resolver_ask_addresses(question->channel, l->name, AF_UNSPEC, note_addresses, question);
     }
     close_channel(question); /* the next one asks servers */
@@ -326,11 +327,13 @@ void host_lookup_ask_addresses(struct host_lookup *l, CFStringRef host)
 void host_lookup_ask_names(struct host_lookup *l, CFDataRef address)
 {
     struct family_question *question = &l->families[0];
+    const char *lookups = dns_hosts_file_is_fit(hosts_file) ? l->configuration.lookups : strchr(l->configuration.lookups, 'b') ? "b" : "";
 
     if (l->is_over) {
         return;
     }
-    if (open_channel(l, 0, l->configuration.lookups)) {
+    question->status = ARES_ENOTFOUND;
+    if (*lookups && open_channel(l, 0, lookups)) {
         question->is_asking = true;
         resolver_ask_names(question->channel, address, note_names, question);
     }

@@ -5,6 +5,7 @@
 #pragma redefine_extname address_is_preferred crl_address_is_preferred
 #pragma redefine_extname dns_configuration_patience_ms crl_dns_configuration_patience_ms
 #pragma redefine_extname dns_configuration_read crl_dns_configuration_read
+#pragma redefine_extname dns_hosts_file_is_fit crl_dns_hosts_file_is_fit
 #pragma redefine_extname fork_gate_enter crl_fork_gate_enter
 #pragma redefine_extname fork_gate_leave crl_fork_gate_leave
 #pragma redefine_extname host_lookup_advance crl_host_lookup_advance

@@ -82,7 +82,8 @@ int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channe
     char lookups[sizeof c->lookups];
     char servers[sizeof c->servers] = "";
     struct ares_options options = {
-        .flags = (c->has_edns ? ARES_FLAG_EDNS : 0) | (c->uses_tcp ? ARES_FLAG_USEVC : 0),
+        /* without the file of HOSTALIASES: it may be a pipe, or of whoever has started a program with set-user-ID */
+        .flags = ARES_FLAG_NOALIASES | (c->has_edns ? ARES_FLAG_EDNS : 0) | (c->uses_tcp ? ARES_FLAG_USEVC : 0),
         .timeout = dns_configuration_patience_ms(c),
         .tries = c->attempts,
         .ndots = 1,

@@ -149,8 +149,23 @@ TEST(what_is_no_file_is_an_empty_configuration, "1000")
         REQUIRE(dns_configuration_read(paths[i], paths[i], &c));
         EXPECT_EQ(c.server_count, 1);
         EXPECT_EQ(c.timeout_ms, 5000);
+        EXPECT(!dns_hosts_file_is_fit(paths[i]));
     }
     unlink(fifo);
+}
+
+TEST(a_hosts_file_has_bounds, "1000")
+{
+    char path[] = "/tmp/hosts.XXXXXX";
+    int descriptor = mkstemp(path);
+
+    EXPECT(dns_hosts_file_is_fit(path));
+    REQUIRE(ftruncate(descriptor, 64 << 20) == 0);
+    EXPECT(dns_hosts_file_is_fit(path));
+    REQUIRE(ftruncate(descriptor, (64 << 20) + 1) == 0);
+    EXPECT(!dns_hosts_file_is_fit(path));
+    close(descriptor);
+    unlink(path);
 }
 
 /* All rounds of c-ares, which doubles its patience, take no longer than those of the C library. */

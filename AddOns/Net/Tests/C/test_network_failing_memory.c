@@ -258,41 +258,111 @@ static void send_bytes(CFWriteStreamRef stream, CFStreamEventType type, void *re
     }
 }
 
-/* Both streams are the bag's from here on. False: refused. */
-static bool open_end(int socket, CFDictionaryRef values, bool sends)
-{
+static const CFOptionFlags reader_events = events_all & ~(CFOptionFlags)kCFStreamEventOpenCompleted;
+static const CFOptionFlags writer_events = kCFStreamEventCanAcceptBytes | kCFStreamEventErrorOccurred;
+
+/* One end of a connection. Both streams are the bag's. */
+struct end {
     CFReadStreamRef reader;
     CFWriteStreamRef writer;
-    bool is_watched;
+};
 
-    CFStreamCreatePairWithSocket(NULL, socket, &reader, &writer);
-    MUST(!reader == !writer);
-    NEED(bag_keep(reader) && bag_keep(writer));
-    NEED(CFReadStreamSetProperty(reader, kCFStreamPropertySSLSettings, values));
-    CFStreamClientContext context = {.info = reader};
-    is_watched = sends ? CFWriteStreamSetClient(writer, kCFStreamEventCanAcceptBytes | kCFStreamEventErrorOccurred, send_bytes, &context)
-                       : CFReadStreamSetClient(reader, events_all & ~(CFOptionFlags)kCFStreamEventOpenCompleted, take_bytes, &context);
-    CFReadStreamScheduleWithRunLoop(reader, CFRunLoopGetCurrent(), CFSTR("a mode"));
-    CFWriteStreamScheduleWithRunLoop(writer, CFRunLoopGetCurrent(), CFSTR("a mode"));
-    return is_watched && CFReadStreamOpen(reader) && CFWriteStreamOpen(writer);
+static bool make_end(int socket, struct end *ret_end)
+{
+    CFStreamCreatePairWithSocket(NULL, socket, &ret_end->reader, &ret_end->writer);
+    MUST(!ret_end->reader == !ret_end->writer);
+    return bag_keep(ret_end->reader) && bag_keep(ret_end->writer);
+}
+
+static bool open_end(const struct end *end)
+{
+    CFReadStreamScheduleWithRunLoop(end->reader, CFRunLoopGetCurrent(), CFSTR("a mode"));
+    CFWriteStreamScheduleWithRunLoop(end->writer, CFRunLoopGetCurrent(), CFSTR("a mode"));
+    return CFReadStreamOpen(end->reader) && CFWriteStreamOpen(end->writer);
+}
+
+/* Has it send, or read, from now on. */
+static bool watch_end(const struct end *end, bool sends)
+{
+    CFStreamClientContext context = {.info = end->reader};
+
+    return sends ? CFWriteStreamSetClient(end->writer, writer_events, send_bytes, &context)
+                 : CFReadStreamSetClient(end->reader, reader_events, take_bytes, &context);
+}
+
+static void make_ends(int sockets[2])
+{
+    ends = 0;
+    has_read = false;
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
+    (void)bag_keep_descriptor(sockets[0]);
+    (void)bag_keep_descriptor(sockets[1]);
 }
 
 /* Runs what is ready: all that these streams wait for is in the kernel by then. */
-static bool use_streams(void)
+static bool run_to_end(void)
 {
-    int pair[2];
-
-    ends = 0;
-    has_read = false;
-    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
-    (void)bag_keep_descriptor(pair[0]);
-    (void)bag_keep_descriptor(pair[1]);
-    NEED(open_end(pair[0], settings, true));
-    NEED(open_end(pair[1], server_settings, false));
     for (int i = 0; i < most_turns && ends == 0; i++) {
         (void)CFRunLoopRunInMode(CFSTR("a mode"), 0, true);
     }
     return has_read && ends > 0;
+}
+
+/* False: refused. */
+static bool use_streams(void)
+{
+    int sockets[2];
+
+    make_ends(sockets);
+    for (int i = 0; i < 2; i++) {
+        struct end end;
+
+        NEED(make_end(sockets[i], &end));
+        NEED(CFReadStreamSetProperty(end.reader, kCFStreamPropertySSLSettings, i ? server_settings : settings));
+        NEED(watch_end(&end, i == 0) && open_end(&end));
+    }
+    return run_to_end();
+}
+
+/* Whether the end carries a byte in the clear to the other one, without a loop. Otherwise one of them has failed. */
+static bool is_plain(const struct end *from, const struct end *to)
+{
+    UInt8 byte = 0;
+    bool is_sent = write_text(from->writer, "p") == 1;
+    bool is_read = is_sent && CFReadStreamRead(to->reader, &byte, 1) == 1 && byte == 'p';
+
+    MUST(is_sent || CFWriteStreamGetStatus(from->writer) == kCFStreamStatusError);
+    MUST(is_read || !is_sent || CFReadStreamGetStatus(to->reader) == kCFStreamStatusError);
+    return is_read;
+}
+
+/* Begins TLS on an end that is open. What is refused changes nothing: the streams stay open, and bytes go in the clear to the other end;
+ * NULL: that has TLS already. */
+static bool begin_tls(const struct end *end, const struct end *other, CFDictionaryRef values)
+{
+    bool is_begun = CFReadStreamSetProperty(end->reader, kCFStreamPropertySSLSettings, values);
+
+    if (!is_begun) {
+        MUST(CFReadStreamGetStatus(end->reader) == kCFStreamStatusOpen && CFWriteStreamGetStatus(end->writer) == kCFStreamStatusOpen);
+        (void)(other && is_plain(end, other));
+    }
+    return is_begun;
+}
+
+/* The server begins, as its hello is the second. */
+static bool use_streams_in_the_clear_first(void)
+{
+    struct end made[2];
+    int sockets[2];
+
+    make_ends(sockets);
+    for (int i = 0; i < 2; i++) {
+        NEED(make_end(sockets[i], &made[i]) && open_end(&made[i]));
+    }
+    NEED(is_plain(&made[0], &made[1]));
+    NEED(begin_tls(&made[1], &made[0], server_settings) && begin_tls(&made[0], NULL, settings));
+    NEED(watch_end(&made[0], true) && watch_end(&made[1], false));
+    return run_to_end();
 }
 
 TEST_LIMIT(nth_failure_streams_with_tls, "1005 1006 1011", 120)
@@ -300,6 +370,14 @@ TEST_LIMIT(nth_failure_streams_with_tls, "1005 1006 1011", 120)
     make_settings();
     CRLNetworkInstall();
     nth_failure_run_primed("streams_with_tls", use_streams, use_sessions);
+    free_settings();
+}
+
+TEST_LIMIT(nth_failure_tls_on_open_streams, "1005 1006 1011", 120)
+{
+    make_settings();
+    CRLNetworkInstall();
+    nth_failure_run_primed("tls_on_open_streams", use_streams_in_the_clear_first, use_sessions);
     free_settings();
 }
 

@@ -6,9 +6,11 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,6 +97,21 @@ TEST(a_name_is_resolved_to_all_its_addresses, "1000 1001")
     expect_answer(CFSTR("alias.test"), "127.0.0.1:80");
     expect_answer(CFSTR("long.test"), "127.0.0.1:80");
     dns_server_stop(&server);
+}
+
+/* c-ares would wait for somebody who writes into it. */
+TEST(a_pipe_as_the_file_of_aliases_of_hosts_is_not_read, "1000")
+{
+    char fifo[] = "/tmp/aliases.XXXXXX";
+    struct dns_server server;
+
+    close(mkstemp(fifo));
+    REQUIRE(unlink(fifo) == 0 && mkfifo(fifo, 0600) == 0 && setenv("HOSTALIASES", fifo, 1) == 0);
+    dns_server_start(&server);
+    expect_answer(CFSTR("good"), "127.0.0.1:80");
+    dns_server_stop(&server);
+    unsetenv("HOSTALIASES");
+    unlink(fifo);
 }
 
 TEST(a_name_that_has_no_address_is_an_error_of_getaddrinfo, "1002")

@@ -1,0 +1,1 @@
+../OwnExecutor/OwnMainExecutor.swift
