@@ -67,8 +67,8 @@ CF_INLINE Boolean CRLGLibSourceGrow(CRLGLibSource *self, gint count)
 }
 
 /**
- * Brings the wait set up to date. A number may stand for another file than before, so each is given to the kernel anew. Returns false if one
- * cannot be waited for, as a plain file: it is always ready.
+ * Brings the wait set up to date. A number may stand for another file than before, so each is given to the kernel anew. Returns false if
+ * one cannot be waited for, as a plain file: it is always ready.
  */
 CF_INLINE Boolean CRLGLibSourceWatch(CRLGLibSource *self)
 {
@@ -83,8 +83,10 @@ CF_INLINE Boolean CRLGLibSourceWatch(CRLGLibSource *self)
         }
     }
     for (i = 0; i < self->count; i++) {
-        struct epoll_event event = {self->descriptors[i].events, {NULL}};
+        struct epoll_event event;
 
+        event.events = self->descriptors[i].events;
+        event.data.ptr = NULL;
         self->watched[i] = self->descriptors[i];
         canWait &= epoll_ctl(self->set, EPOLL_CTL_MOD, self->watched[i].fd, &event) == 0 ||
                    epoll_ctl(self->set, EPOLL_CTL_ADD, self->watched[i].fd, &event) == 0;
@@ -220,8 +222,8 @@ CF_INLINE Boolean CRLGLibSourceMakeParts(CRLGLibSource *self)
     self->descriptor = self->set < 0 ? NULL : CFFileDescriptorCreate(NULL, self->set, 0, CRLGLibSourceReady, &ofDescriptor);
     self->descriptorSource = self->descriptor ? CFFileDescriptorCreateRunLoopSource(NULL, self->descriptor, 0) : NULL;
     self->timer = CFRunLoopTimerCreate(NULL, 1e10, 1e10, 0, 0, CRLGLibSourceDue, &ofTimer);
-    self->observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeSources | kCFRunLoopBeforeWaiting, 1, 2000000, CRLGLibSourcePrepare,
-                                             &ofObserver);
+    self->observer =
+        CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeSources | kCFRunLoopBeforeWaiting, 1, 2000000, CRLGLibSourcePrepare, &ofObserver);
     if (!self->descriptorSource || !self->timer || !self->observer || !CRLGLibSourceGrow(self, 8)) {
         return 0;
     }
@@ -241,8 +243,8 @@ CF_INLINE Boolean CRLGLibSourceMakeParts(CRLGLibSource *self)
  */
 CF_INLINE CFRunLoopSourceRef CRLGLibSourceCreate(GMainContext *context)
 {
-    CFRunLoopSourceContext calls = {0, NULL, NULL, CRLGLibSourceFree, NULL, NULL, NULL, CRLGLibSourceSchedule, CRLGLibSourceCancel,
-                                    CRLGLibSourcePerform};
+    CFRunLoopSourceContext calls = {
+        0, NULL, NULL, CRLGLibSourceFree, NULL, NULL, NULL, CRLGLibSourceSchedule, CRLGLibSourceCancel, CRLGLibSourcePerform};
     CRLGLibSource *self = (CRLGLibSource *)calloc(1, sizeof *self);
 
     if (!self) {

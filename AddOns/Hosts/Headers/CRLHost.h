@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * A thread's run loop inside a host: another event loop, which can wait for a descriptor. CRLHostGLib.h, CRLHostLibuv.h and CRLHostQt.h do
+ * A thread's run loop inside a host: another event loop, which waits for descriptors. CRLHostGLib.h, CRLHostLibuv.h and CRLHostQt.h do
  * this for their hosts; these functions are for any other. They are compiled into the program, which needs no further library.
  *
  *     CRLHost *host = CRLHostCreate(NULL, NULL);
@@ -18,9 +18,15 @@
 #if !defined(CRL_HOST_H)
 #define CRL_HOST_H 1
 
+#include <stdio.h>
 #include <stdlib.h>
 
+/* SwiftPM's targets have this folder alone in their path. */
+#if !defined(__has_include) || __has_include("CRLRunLoop.h")
 #include "CRLRunLoop.h"
+#else
+#include "../../../Headers/CRLRunLoop.h"
+#endif
 
 CF_EXTERN_C_BEGIN
 
@@ -65,7 +71,8 @@ CF_INLINE void CRLHostFree(CRLHost *host)
  * is ended with the run loop by a function that ends it.
  * Ownership: the caller ends the host by CRLHostEnd.
  * Threads: the loop's own. Wake-ups and stops come from any thread, as for every loop.
- * Errors: NULL when the loop is running already, as in a callback or in another host, or when there is no memory or no descriptor.
+ * Errors: NULL when the loop is running already, as in a callback or in another host, which a line on the standard error output says, or
+ * when there is no memory or no descriptor.
  */
 CF_INLINE CRLHost *CRLHostCreate(void (*stopped)(void *info), void *info)
 {
@@ -75,6 +82,7 @@ CF_INLINE CRLHost *CRLHostCreate(void (*stopped)(void *info), void *info)
     CRLHost *host = NULL;
 
     if (running) {
+        (void)fputs("CRLHost: the run loop is running already; attach it to its host before it runs\n", stderr);
         CFRelease(running);
     } else if (CRLRunLoopGetDescriptor(loop) >= 0) {
         host = (CRLHost *)calloc(1, sizeof *host);

@@ -2,7 +2,7 @@
 
 /** @file
  * A run loop inside libuv's loop, as of Node. `pkg-config --cflags --libs corerunloop libuv`. An add-on of Node uses Node's own libuv: it
- * takes uv.h from Node's headers, the loop from napi_get_uv_event_loop, and is not linked with another one. CRLHost.h says what hosting means
+ * takes uv.h from Node's headers, the loop from napi_get_uv_event_loop, and is not linked with another one. CRLHost.h says what this means
  * for both loops.
  *
  *     (void)CRLHostLibuvAttach(uv_default_loop(), NULL, NULL);

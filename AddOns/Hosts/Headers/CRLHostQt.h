@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * A run loop inside Qt's event loop, for C++. `pkg-config --cflags --libs corerunloop Qt6Core`. CRLHost.h says what this means for both loops.
+ * A run loop inside Qt's event loop, for C++. `pkg-config --cflags --libs corerunloop Qt6Core`. CRLHost.h says what this means for both
+ * loops.
  *
  *     QApplication application(argc, argv);
  *     CRLHostQtAttach();

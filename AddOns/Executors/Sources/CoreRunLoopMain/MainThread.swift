@@ -27,7 +27,7 @@ extension RunLoop {
     /// ```
     ///
     /// - Parameter body: Runs on the main thread, once, at the first suspension of the asynchronous main. When it returns, the main loop
-    ///   runs. It has to let the main loop have its passes (`HostedLoop`), as the main actor is served by them.
+    ///   runs. It has to let the main loop have its passes (`attachToGLib()`, `attachToLibuv()`), as the main actor is served by them.
     /// - Returns: Whether it will run: `false` where ``mainThreadRunsLoop`` is, and after the first suspension.
     @discardableResult public static func mainThreadRuns(_ body: @escaping @MainActor @Sendable () -> Void) -> Bool {
         mainThreadRunsLoop
@@ -54,9 +54,21 @@ extension RunLoop {
             return (state.body, state.willRun)
         }
         willRun?()
-        if let body { MainActor.assumeIsolated { body() } }
+        if let body { MainActor.assumeIsolated { runHost(body) } }
         while true { RunLoop.main.run(in: .default, until: RunLoop.StopToken()) }  // a stop of the loop does not end the program
     }
+}
+
+/// Runs a host's loop. One that does not let the main loop run starves the main actor, which a line tells after a while.
+@MainActor private func runHost(_ body: @MainActor () -> Void) {
+    let watch = Task.detached {
+        if (try? await Task.sleep(for: .seconds(5))) == nil { return }
+        unsafe main_hook_report("CoreRunLoopMain", "the host has not let the main loop run for 5 s (RunLoop.mainThreadRuns)")
+    }
+    // A timer, as blocks run already when the host takes the loop in.
+    RunLoop.main.add(Timer(timeInterval: .zero, repeats: false) { _ in watch.cancel() }, forMode: .common)
+    body()
+    watch.cancel()
 }
 
 private struct MainThread {

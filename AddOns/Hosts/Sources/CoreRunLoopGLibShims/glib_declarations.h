@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What CRLHostGLib.h and CRLGLibSource.h need of GLib. SwiftPM compiles them without GLib's headers, as a package that names those is warned
- * about on each machine without them. The tests compile this file behind GLib's own headers, which refuses what differs.
+ * What CRLHostGLib.h and CRLGLibSource.h need of GLib. SwiftPM compiles them without GLib's headers, as a package that names those has a
+ * warning on each machine without them. The tests compile this file behind GLib's own headers, which refuses what differs.
  */
 #ifndef GLIB_DECLARATIONS_H
 #define GLIB_DECLARATIONS_H

@@ -20,7 +20,7 @@ void glib_detach(void *source)
     g_source_destroy((GSource *)source);
 }
 
-CFRunLoopSourceRef glib_source_create(void *context)
+void *glib_source_create(void *context)
 {
     return CRLGLibSourceCreate((GMainContext *)context);
 }

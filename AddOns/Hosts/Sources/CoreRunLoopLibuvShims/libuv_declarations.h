@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What CRLHostLibuv.h needs of libuv, whose headers are Node's in an add-on of Node. SwiftPM compiles it without any. The tests compile this
- * file behind libuv's own header, which refuses what differs.
+ * What CRLHostLibuv.h needs of libuv, whose headers are Node's in an add-on of Node. SwiftPM compiles it without any. The tests compile
+ * this file behind libuv's own header, which refuses what differs.
  */
 #ifndef LIBUV_DECLARATIONS_H
 #define LIBUV_DECLARATIONS_H

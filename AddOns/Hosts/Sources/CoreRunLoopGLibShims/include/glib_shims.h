@@ -3,10 +3,8 @@
 #ifndef CORERUNLOOP_GLIB_SHIMS_H
 #define CORERUNLOOP_GLIB_SHIMS_H
 
-#include <CoreFoundation/CFRunLoop.h>
-
 void *glib_attach(void *context, int priority, void (*stopped)(void *info), void *info);
 void glib_detach(void *source);
-CFRunLoopSourceRef glib_source_create(void *context) CF_RETURNS_RETAINED;
+void *glib_source_create(void *context); /* a CFRunLoopSource that the caller releases, or NULL */
 
 #endif
