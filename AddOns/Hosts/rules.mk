@@ -12,10 +12,11 @@ HOST_PROGRAMS := $(if $(call has_packages,gio-unix-2.0),glib glib_source) $(if $
 HOSTS_LEFT_OUT := $(filter-out $(HOST_PROGRAMS),glib glib_source libuv qt)
 HOST_COMPILE = $(COMPILE_PROGRAM) -IAddOns/Hosts/Sources -IAddOns/Hosts/Tests/C/Interface
 HOST_COMPILE_CXX = $(HOST_CXX) $(CPPFLAGS) -std=c++17 -fPIC -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders -IAddOns/Hosts/Headers -IAddOns/Hosts/Tests/C/Interface $(CFLAGS) $(FLAVOUR_FLAGS)
-HOST_CASES := $(B)/hosts/cases.o
-HOST_NEEDS := $(HOST_HEADERS) $(wildcard AddOns/Hosts/Tests/C/Interface/*.h AddOns/Hosts/Sources/*/*.h) $(HEADERS) $(B)/flags
+HOST_CASES := $(B)/hosts/cases.o $(B)/hosts/failing_memory.o
+HOST_WRAPS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+HOST_NEEDS := $(HOST_HEADERS) $(wildcard AddOns/Hosts/Tests/C/*.h AddOns/Hosts/Tests/C/Interface/*.h AddOns/Hosts/Sources/*/*.h) $(HEADERS) $(B)/flags
 
-$(HOST_CASES): AddOns/Hosts/Tests/C/cases.c $(HOST_NEEDS)
+$(HOST_CASES): $(B)/hosts/%.o: AddOns/Hosts/Tests/C/%.c $(HOST_NEEDS)
 	@mkdir -p $(@D)
 	$(SAY) CC $<
 	$(Q)$(HOST_COMPILE) -c -o $@ $<
@@ -24,16 +25,16 @@ $(B)/hosts/libuv: HOST_PACKAGES = libuv
 # What the Swift products declare of GLib and libuv is compared with their headers.
 $(B)/hosts/glib: AddOns/Hosts/Tests/C/GLib/glib.c AddOns/Hosts/Tests/C/GLib/glib_declarations.c
 $(B)/hosts/libuv: AddOns/Hosts/Tests/C/Libuv/libuv.c AddOns/Hosts/Tests/C/Libuv/libuv_declarations.c
-$(B)/hosts/glib_source: AddOns/Hosts/Tests/C/glib_source.c
+$(B)/hosts/glib_source: AddOns/Hosts/Tests/C/glib_source.c $(B)/hosts/failing_memory.o
 $(B)/hosts/glib $(B)/hosts/libuv: $(HOST_CASES)
 $(B)/hosts/glib $(B)/hosts/glib_source $(B)/hosts/libuv: $(HOST_NEEDS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) CC $@
-	$(Q)$(HOST_COMPILE) $$(pkg-config --cflags $(HOST_PACKAGES)) -o $@ $(filter %.c %.o,$^) $(PROGRAM_LIBS) $$(pkg-config --libs $(HOST_PACKAGES))
+	$(Q)$(HOST_COMPILE) $$(pkg-config --cflags $(HOST_PACKAGES)) -o $@ $(filter %.c %.o,$^) $(HOST_WRAPS) $(PROGRAM_LIBS) $$(pkg-config --libs $(HOST_PACKAGES))
 $(B)/hosts/qt: AddOns/Hosts/Tests/C/Qt/qt.cpp $(HOST_CASES) $(HOST_NEEDS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) CXX $@
-	$(Q)$(HOST_COMPILE_CXX) $$(pkg-config --cflags Qt6Core | sed 's/-I/-isystem /g') -o $@ $< $(HOST_CASES) $(LDFLAGS) $(PROGRAM_LIBS) $$(pkg-config --libs Qt6Core)
+	$(Q)$(HOST_COMPILE_CXX) $$(pkg-config --cflags Qt6Core | sed 's/-I/-isystem /g') -o $@ $< $(HOST_CASES) $(HOST_WRAPS) $(LDFLAGS) $(PROGRAM_LIBS) $$(pkg-config --libs Qt6Core)
 
 .PHONY: check-hosts
 WING_CHECKS += check-hosts

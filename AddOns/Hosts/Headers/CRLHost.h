@@ -47,12 +47,13 @@ CF_INLINE void CRLHostAnchor(void *info)
 }
 
 /** Begins a run if none is under way, and prepares its next pass. An observer of the run's entry may stop it once. */
-CF_INLINE void CRLHostPrepare(CRLHost *host)
+CF_INLINE Boolean CRLHostPrepare(CRLHost *host)
 {
-    if (!CRLRunLoopPrepare(host->loop, kCFRunLoopDefaultMode)) {
-        CRLRunLoopLeave(host->loop);
-        (void)CRLRunLoopPrepare(host->loop, kCFRunLoopDefaultMode);
+    if (CRLRunLoopPrepare(host->loop, kCFRunLoopDefaultMode)) {
+        return 1;
     }
+    CRLRunLoopLeave(host->loop);
+    return CRLRunLoopPrepare(host->loop, kCFRunLoopDefaultMode);
 }
 
 /** Leaves the run and frees `host`, which is not serving. */
@@ -99,7 +100,10 @@ CF_INLINE CRLHost *CRLHostCreate(void (*stopped)(void *info), void *info)
     host->stopped = stopped;
     host->info = info;
     CFRunLoopAddSource(loop, host->anchor, kCFRunLoopDefaultMode);
-    CRLHostPrepare(host);
+    if (!CRLHostPrepare(host)) {
+        CRLHostFree(host);
+        return NULL;
+    }
     CFRunLoopWakeUp(loop);
     return host;
 }
@@ -122,7 +126,7 @@ CF_INLINE void CRLHostServe(CRLHost *host)
         CRLRunLoopLeave(host->loop);
     }
     if (!host->isOver) {
-        CRLHostPrepare(host);
+        (void)CRLHostPrepare(host);
     }
     if (result == kCFRunLoopRunStopped && host->stopped && !host->isOver) {
         host->stopped(host->info);

@@ -31,7 +31,9 @@ let package = Package(
     dependencies: [.package(name: root, path: "../../..")],
     targets: [
         .target(name: "HostInterface", path: "C/Interface", publicHeadersPath: "."),
-        .target(name: "HostChecks", dependencies: ["HostInterface", product("CoreRunLoop"), product("CoreRunLoopMain")], path: "Swift/HostChecks"),
+        .target(
+            name: "HostChecks", dependencies: ["HostInterface", product("CoreRunLoop"), product("CoreRunLoopMain")],
+            path: "Swift/HostChecks"),
     ] + hosts.flatMap(targets),
     cLanguageStandard: .gnu11, cxxLanguageStandard: .cxx17
 )

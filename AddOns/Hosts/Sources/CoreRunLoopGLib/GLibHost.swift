@@ -34,8 +34,8 @@ private final class Closure {
 extension RunLoop {
     /// Puts this loop into the main loop of GLib that this thread runs, as `g_main_loop_run`, `g_application_run` and GTK do.
     ///
-    /// With the main loop, the main actor, the main dispatch queue, timers and ports are served on this thread from then on. A program whose
-    /// main is asynchronous calls it in `RunLoop.mainThreadRuns`:
+    /// With the main loop, the main actor, the main dispatch queue, timers and ports are served on this thread from then on. A program
+    /// whose main is asynchronous calls it in `RunLoop.mainThreadRuns`:
     ///
     /// ```text
     /// RunLoop.mainThreadRuns {
@@ -44,8 +44,8 @@ extension RunLoop {
     /// }
     /// ```
     ///
-    /// A job of the main actor that runs GLib's loop, as a modal dialog does, keeps the main actor waiting until that returns. The program is
-    /// linked with GLib; this package is not.
+    /// A job of the main actor that runs GLib's loop, as a modal dialog does, keeps the main actor waiting until that returns. The program
+    /// is linked with GLib; this package is not.
     ///
     /// - Parameters:
     ///   - context: The `GMainContext`; `nil` is the default one.

@@ -33,8 +33,8 @@ private final class Closure {
 extension RunLoop {
     /// Puts this loop into the loop of libuv that this thread runs by `uv_run`, or Node does.
     ///
-    /// With the main loop, the main actor, the main dispatch queue, timers and ports are served on this thread from then on. A program whose
-    /// main is asynchronous calls it in `RunLoop.mainThreadRuns`:
+    /// With the main loop, the main actor, the main dispatch queue, timers and ports are served on this thread from then on. A program
+    /// whose main is asynchronous calls it in `RunLoop.mainThreadRuns`:
     ///
     /// ```text
     /// RunLoop.mainThreadRuns {

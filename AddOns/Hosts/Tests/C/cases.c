@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "failing_memory.h"
 #include "host.h"
 
 #define EXPECT(condition) expect((condition), #condition, __LINE__)
@@ -351,6 +352,25 @@ static void without_a_descriptor_it_is_refused(void)
     both_loops_timers_fire();
 }
 
+static void without_memory_it_is_refused(void)
+{
+    for (unsigned n = 1; n == 1 || failing_memory_has_failed(); n++) {
+        bool is_attached;
+
+        failing_memory_begin(n);
+        is_attached = host_attach(NULL, NULL);
+        failing_memory_end();
+        EXPECT(is_attached || failing_memory_has_failed());
+        if (is_attached) {
+            host_detach();
+        }
+        EXPECT(CFRunLoopCopyCurrentMode(loop) == NULL);
+        calls = n;
+    }
+    EXPECT(calls > 2);
+    both_loops_timers_fire();
+}
+
 /* ---- runs within runs ---- */
 
 static void run_loop_in_host(void)
@@ -461,6 +481,7 @@ static const struct {
     CASE(what_is_detached_at_once_leaves_nothing),
     CASE(a_running_loop_is_refused),
     CASE(without_a_descriptor_it_is_refused),
+    CASE(without_memory_it_is_refused),
     CASE(the_hosts_functions_run_the_loop),
     CASE(callbacks_run_the_host),
     CASE(the_loop_runs_after_the_host),

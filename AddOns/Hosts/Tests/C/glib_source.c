@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "failing_memory.h"
+
 #define EXPECT(condition) expect((condition), #condition, __LINE__)
 
 static GThread *first;
@@ -374,6 +376,43 @@ static void a_context_of_another_thread_is_left_alone(void)
     (void)g_thread_join(thread);
 }
 
+static void without_memory_none_is_made(void)
+{
+    for (unsigned n = 1; n == 1 || failing_memory_has_failed(); n++) {
+        CFRunLoopSourceRef made;
+
+        failing_memory_begin(n);
+        made = CRLGLibSourceCreate(NULL);
+        failing_memory_end();
+        EXPECT((made != NULL) != failing_memory_has_failed());
+        if (made) {
+            CFRelease(made);
+        }
+        calls = n;
+    }
+    EXPECT(calls > 5);
+    calls = 0;
+    many_descriptors_are_served();
+}
+
+/* The array of descriptors cannot grow at first. */
+static void without_memory_for_descriptors_it_asks_again(void)
+{
+    serve();
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+    failing_memory_begin(1);
+    for (unsigned i = 0; i < 20; i++) {
+        int ends[2];
+
+        EXPECT(pipe(ends) == 0);
+        EXPECT(write(ends[1], "x", 1) == 1);
+        (void)g_unix_fd_add(ends[0], G_IO_IN, hear, GUINT_TO_POINTER(20));
+    }
+    CFRunLoopRun();
+    EXPECT(calls >= 20 && failing_memory_has_failed());
+    failing_memory_end();
+}
+
 /* ---- nothing to do ---- */
 
 static void count_wake(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
@@ -410,6 +449,8 @@ static const struct {
     CASE(a_timeout_iterates_the_context_and_runs_the_loop),
     CASE(the_source_ends_in_its_own_callback),
     CASE(a_context_of_another_thread_is_left_alone),
+    CASE(without_memory_none_is_made),
+    CASE(without_memory_for_descriptors_it_asks_again),
     CASE(an_idle_context_does_not_wake_the_loop),
 };
 
