@@ -73,9 +73,10 @@ INCLUDES := -IHeaders -ISources/CCoreRunLoop
 # _FILE_OFFSET_BITS admits files beyond 2 GB on 32-bit machines. -fexceptions lets a callback's exception pass through the library's frames.
 OWN_CFLAGS := -std=gnu11 -D_FILE_OFFSET_BITS=64 -fexceptions -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(INCLUDES)
 OWN_LDFLAGS := -pthread -Wl,--as-needed
-# The tests need libm. The library does not: loading libm would take a tenth of a small program's start.
-LIBRARY_LIBS := -lbsd
-LIBS := $(LIBRARY_LIBS) -lm
+# The tests need libm, and libdl where it is not empty. The library does not: loading libm would take a tenth of a small program's start.
+# librt is empty from glibc 2.34 on; timer_create was in it before.
+LIBRARY_LIBS := -lbsd -lrt
+LIBS := $(LIBRARY_LIBS) -lm -ldl
 # A comma cannot stand in an argument of a function of make.
 COMMA := ,
 

@@ -54,7 +54,7 @@ let package = Package(
             sources: ["Sources/CCoreRunLoop"],
             publicHeadersPath: "Headers/Swift",
             cSettings: [.headerSearchPath("Headers"), .headerSearchPath("Sources/CCoreRunLoop")],
-            linkerSettings: [.linkedLibrary("BlocksRuntime")]
+            linkerSettings: [.linkedLibrary("BlocksRuntime"), .linkedLibrary("rt")]
         ),
         .systemLibrary(
             name: "CLibCAres", path: "AddOns/Net/Sources/CLibCAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),

@@ -386,7 +386,7 @@ CF_INLINE Boolean CFStringGetSurrogatePairForLongCharacter(UTF32Char character, 
         return 0;
     }
     surrogates[0] = (0xD7C0U + (character >> 10)) & 0xFFFFU;
-    surrogates[1] = (0xDC00U | (character & 0x3FFU)) & 0xFFFFU;
+    surrogates[1] = (0xDC00U + (character & 0x3FFU)) & 0xFFFFU;
     return 1;
 }
 

@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system's English text for an error. strerror is not used: glibc's takes locks on its way to a translation, which in the child of a
- * fork may stay taken for ever, and may overwrite a text that another thread still reads. Any thread; no state.
+ * fork may stay taken for ever, and may overwrite a text that another thread still reads. Any thread.
  */
 #ifndef CRL_SUPPORT_ERROR_TEXT_H
 #define CRL_SUPPORT_ERROR_TEXT_H
 
 #include "Support/link_names.h"
 
-#include <locale.h>
-#include <string.h>
-
-#if defined(__GLIBC__)
-extern const char *strerrordesc_np(int error);
-#endif
+#include <stddef.h>
 
 /* Constant. NULL for a number that is none of an error; musl has a text for it. */
-static inline const char *known_error_text(int error)
-{
-#if defined(__GLIBC__)
-    return strerrordesc_np(error);
-#else
-    return strerror_l(error, newlocale(LC_ALL_MASK, "C", (locale_t)0));
-#endif
-}
+const char *known_error_text(int error);
 
 static inline const char *error_text(int error)
 {

@@ -27,6 +27,7 @@
 #pragma redefine_extname item_locks_pass crl_item_locks_pass
 #pragma redefine_extname item_locks_reset_all crl_item_locks_reset_all
 #pragma redefine_extname item_locks_take_all crl_item_locks_take_all
+#pragma redefine_extname known_error_text crl_known_error_text
 #pragma redefine_extname lock_drop_contended crl_lock_drop_contended
 #pragma redefine_extname lock_places crl_lock_places
 #pragma redefine_extname lock_take_contended crl_lock_take_contended

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers and data for the tests of message ports; see port_probe.h. */
 #define _GNU_SOURCE
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Channel/local_queue.h"
 #include "Port/port_probe.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <ftw.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -240,6 +243,22 @@ CFMessagePortRef port_open(CFStringRef name, CFMessagePortCallBack callout, void
     CFRunLoopAddSource(CFRunLoopGetCurrent(), source, mode);
     CFRelease(source);
     return port;
+}
+
+static int without_proc_status(int folder, const char *leaf, struct stat *ret_status)
+{
+    return strncmp(leaf, "/proc", 5) == 0 ? -ENOENT : kernel_ports_linux.path_status(folder, leaf, ret_status);
+}
+
+static int without_proc_connect(int socket_number, const char *path)
+{
+    return strncmp(path, "/proc", 5) == 0 ? -ENOENT : kernel_ports_linux.datagram_connect(socket_number, path);
+}
+
+void port_lose_proc(void)
+{
+    kernel_ports.path_status = without_proc_status;
+    kernel_ports.datagram_connect = without_proc_connect;
 }
 
 CFMessagePortRef port_connect(CFStringRef name)

@@ -74,6 +74,9 @@ CFDataRef port_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, v
 CFMessagePortRef port_open(CFStringRef name, CFMessagePortCallBack callout, void *info, CFStringRef mode);
 void port_drop(CFMessagePortRef port); /* invalidates and releases */
 
+/* Names under /proc do not exist from here on, as in a chroot; `kernel_ports = kernel_ports_linux` brings them back. */
+void port_lose_proc(void);
+
 /* A remote port, which must be there. */
 CFMessagePortRef port_connect(CFStringRef name);
 

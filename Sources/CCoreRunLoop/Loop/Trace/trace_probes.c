@@ -22,8 +22,9 @@
 
 _Alignas(cache_line) __attribute__((section(".probes"))) union trace_hearers trace_hearers = {.any = 0};
 
-/* The name by which the probe finds its semaphore. */
-#define PROBE(name) static _Atomic uint16_t corerunloop_##name##_semaphore __attribute__((alias("crl_trace_hearers"), used))
+/* The name by which the probe finds its semaphore. It is not static, as link-time optimization may put the probe into another file. */
+#define PROBE(name) \
+    extern _Atomic uint16_t corerunloop_##name##_semaphore __attribute__((alias("crl_trace_hearers"), used, visibility("hidden")))
 
 PROBE(run__begin);
 PROBE(run__end);

@@ -76,16 +76,18 @@ void remote_port_unuse(CFMessagePortRef port)
 /* Not checked: the caller uses the port, so the descriptor stays open and the same. */
 NOT_CHECKED bool remote_port_is_alive(CFMessagePortRef port)
 {
+    struct port_name name;
     bool is_alive;
     bool can;
 
     port_lock(port);
     can = remote_port_use(port);
+    name = port->name;
     port_unlock(port);
     if (!can) {
         return false;
     }
-    is_alive = name_registry_probe(port->side.remote.owner_fd);
+    is_alive = name_registry_probe(&name, port->side.remote.owner_fd);
     port_lock(port);
     remote_port_unuse(port);
     port_unlock(port);

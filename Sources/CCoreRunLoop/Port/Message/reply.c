@@ -61,13 +61,13 @@ void reply_load(const struct asker *asker, uint32_t status, CFDataRef whole_data
         ret_reply->frame = dropped_frame(asker, wire_drop_memory, asker->keeps_channel);
         return;
     }
-    ret_reply->frame =
-        (struct wire_frame){.type = wire_reply,
-                            .flags = (asker->keeps_channel ? wire_kept : 0) | (asker->channel->refuses_arena ? wire_no_arena : 0),
-                            .message_id = (int32_t)(0u - (uint32_t)asker->message_id),
-                            .conversation = asker->conversation,
-                            .length = length,
-                            .sequence = asker->sequence};
+    ret_reply->frame = (struct wire_frame){
+        .type = wire_reply,
+        .flags = (uint16_t)((asker->keeps_channel ? wire_kept : 0) | (asker->channel->refuses_arena ? wire_no_arena : 0)),
+        .message_id = (int32_t)(0u - (uint32_t)asker->message_id),
+        .conversation = asker->conversation,
+        .length = length,
+        .sequence = asker->sequence};
     if (status != wire_answered && asker->wants_status) {
         ret_reply->frame.flags |= wire_has_status;
         ret_reply->frame.extra = status;

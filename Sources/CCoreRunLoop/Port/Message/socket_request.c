@@ -130,14 +130,13 @@ SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request)
 
 /* ---- results ---- */
 
-/* Not checked: the caller uses the port, so the descriptor stays open and the same. */
-NOT_CHECKED SInt32 socket_request_judge_hang_up(CFMessagePortRef port, const struct client_channel *channel, bool is_last_look)
+SInt32 socket_request_judge_hang_up(CFMessagePortRef port, const struct client_channel *channel, bool is_last_look)
 {
     /*
      * A channel that ends never proves the receiver's end. One that never took it may have had no descriptor or memory left for it, and one
      * that had kept it closes the channels of a peer that misbehaves. The next request brings a new channel.
      */
-    if (!port_is_valid(port) || !name_registry_probe(port->side.remote.owner_fd)) {
+    if (!remote_port_is_alive(port)) {
         return kCFMessagePortBecameInvalidError;
     }
     if (!is_last_look) {

@@ -83,7 +83,32 @@ static bool socket_answers(const struct port_directory *directory, const char *l
     return result;
 }
 
-bool name_registry_probe(int owner_fd)
+/* Without /proc: connects `socket` to the path of `name`, if the file of `owner_fd` is there; a file that nobody can find has no owner. */
+static int connect_to_file(int socket, const struct port_name *name, int owner_fd)
+{
+    char leaf[leaf_size];
+    struct stat own = {.st_nlink = 1};
+    struct stat found;
+    struct port_directory *directory;
+    int result = 0;
+
+    file_leaf(name, ".sock", leaf);
+    lock_take(&name_registry_lock);
+    directory = port_directory_open("CFMessagePortIsValid");
+    if (kernel_ports.file_status(owner_fd, &own) == 0 && own.st_nlink == 0) {
+        result = -ECONNREFUSED;
+    } else if (directory && kernel_ports.path_status(directory->descriptor, leaf, &found) == 0 && found.st_ino == own.st_ino &&
+               found.st_dev == own.st_dev) {
+        result = connect_to(socket, owner_fd, directory, leaf);
+    }
+    if (directory) {
+        port_directory_release(directory);
+    }
+    lock_drop(&name_registry_lock);
+    return result;
+}
+
+bool name_registry_probe(const struct port_name *name, int owner_fd)
 {
     int socket = kernel_ports.datagram_create(false);
     int result;
@@ -92,6 +117,9 @@ bool name_registry_probe(int owner_fd)
         return true; /* not known to be dead */
     }
     result = connect_to(socket, owner_fd, NULL, NULL);
+    if (result == -ENOENT) {
+        result = connect_to_file(socket, name, owner_fd);
+    }
     (void)kernel.close(socket);
     return result != -ECONNREFUSED;
 }

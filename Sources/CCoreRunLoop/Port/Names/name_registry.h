@@ -60,8 +60,8 @@ void name_registry_after_fork(bool is_child);
 int name_registry_connect(const char *function, const struct port_name *name, int *ret_socket, int *ret_owner_fd,
                           struct port_card *ret_card);
 
-/* Returns true if a process still receives at the socket that `owner_fd` stands for. */
-bool name_registry_probe(int owner_fd);
+/* Returns true if a process still receives at the socket that `owner_fd` stands for, which was looked up as `name`. */
+bool name_registry_probe(const struct port_name *name, int owner_fd);
 
 /* For tools: a name that is registered, with its card and the age of the registration. */
 struct name_registry_entry {

@@ -40,7 +40,7 @@ void stream_events_owe(struct stream *s, uint8_t event)
 {
     invariant_held(item_lock(s));
     invariant(!(event & stream_events_lasting) && s->status != kCFStreamStatusClosed);
-    s->owed |= event & wanted_events(s);
+    s->owed = (uint8_t)(s->owed | (event & wanted_events(s)));
 }
 
 /* The kind of readiness that the stream reads or writes by. */

@@ -14,6 +14,7 @@
 #include "Loop/loop_trace.h"
 #include "Loop/Run/thread_registry.h"
 #include "Loop/Watch/watch.h"
+#include "older_glibc.h"
 
 /*
  * Runs the function in a child; true if it ends normally with true. The answer comes through shared memory: under valgrind the exit status
@@ -44,7 +45,7 @@ static bool in_child(bool (*function)(void))
 /* The handlers of forks are not run. */
 static bool in_bare_child(bool (*function)(void))
 {
-    return in_child_of(_Fork, function);
+    return in_child_of(fork_without_handlers, function);
 }
 
 static struct probe source = {.name = "S0", .logging = probe_is_silent};

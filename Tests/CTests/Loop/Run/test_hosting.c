@@ -21,6 +21,7 @@
 #include "Loop/fake_companion.h"
 #include "Loop/loop_trace.h"
 #include "Loop/Watch/watch.h"
+#include "older_glibc.h"
 
 static const CFStringRef other_mode = CFSTR("other");
 
@@ -1201,7 +1202,7 @@ TEST(a_child_made_without_handlers_hosts_with_descriptors_of_its_own, "176 P1")
     keep_mode(MODE);
     EXPECT(CRLRunLoopPrepare(LOOP, MODE));
     EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
-    child = _Fork();
+    child = fork_without_handlers();
     if (child == 0) {
         _exit(wakes_itself_in_child());
     }

@@ -21,6 +21,7 @@
 #include "Loop/fake_companion.h"
 #include "Loop/loop_trace.h"
 #include "fake_kernel.h"
+#include "older_glibc.h"
 
 static const int64_t second_ns = 1000000000;
 static const int64_t hour_ns = INT64_C(3600) * 1000000000;

@@ -688,23 +688,11 @@ PORT_TEST(a_full_disk_gives_no_port, "H21")
     kernel_ports = kernel_ports_linux;
 }
 
-/* Names under /proc do not exist, as in a chroot. */
-static int without_proc_status(int directory, const char *leaf, struct stat *ret_status)
-{
-    return strncmp(leaf, "/proc", 5) == 0 ? -ENOENT : kernel_ports_linux.path_status(directory, leaf, ret_status);
-}
-
-static int without_proc_connect(int socket_number, const char *path)
-{
-    return strncmp(path, "/proc", 5) == 0 ? -ENOENT : kernel_ports_linux.datagram_connect(socket_number, path);
-}
-
 PORT_TEST(ports_work_without_proc, "M22")
 {
     CFMessagePortRef port, remote;
 
-    kernel_ports.path_status = without_proc_status;
-    kernel_ports.datagram_connect = without_proc_connect;
+    port_lose_proc();
     port = port_open(NAME, port_echo, NULL, MODE);
     remote = port_connect(NAME);
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);

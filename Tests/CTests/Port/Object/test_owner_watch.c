@@ -89,7 +89,7 @@ static CFDataRef invalidate_itself(CFMessagePortRef local, SInt32 message_id, CF
 
 /* ---- who ends, and how ---- */
 
-PORT_TEST(the_end_of_an_owner_is_told_though_nothing_is_sent, "207 900 901 M25")
+static void expect_that_each_end_is_told(void)
 {
     /* By exit, by invalidation while the process lives on, and by kill -9. */
     const CFMessagePortCallBack enders[] = {exit_at_once, invalidate_itself, port_echo};
@@ -111,6 +111,18 @@ PORT_TEST(the_end_of_an_owner_is_told_though_nothing_is_sent, "207 900 901 M25")
         CFRelease(remote);
         port_process_kill(owner);
     }
+}
+
+PORT_TEST(the_end_of_an_owner_is_told_though_nothing_is_sent, "207 900 901 M25")
+{
+    expect_that_each_end_is_told();
+}
+
+PORT_TEST(the_end_of_an_owner_is_told_without_proc, "901 M22 M25")
+{
+    port_lose_proc();
+    expect_that_each_end_is_told();
+    kernel_ports = kernel_ports_linux;
 }
 
 PORT_TEST(the_end_of_an_owner_that_never_ran_is_told, "901 M25")
