@@ -32,7 +32,7 @@ CF_EXTERN_C_BEGIN
 
 /** A run loop in a host. Only the loop's own thread uses it. */
 typedef struct CRLHost {
-    CFRunLoopRef loop; /**< The run loop. */
+    CFRunLoopRef loop; /**< The run loop, retained: the host's may outlive its thread. */
     CFRunLoopSourceRef anchor; /**< Is never signalled. A mode with a source is never empty, so the run does not finish. */
     void (*stopped)(void *info); /**< The program's function, or NULL. */
     void *info; /**< Its argument. */
@@ -62,6 +62,7 @@ CF_INLINE void CRLHostFree(CRLHost *host)
     CRLRunLoopLeave(host->loop);
     CFRunLoopSourceInvalidate(host->anchor);
     CFRelease(host->anchor);
+    CFRelease(host->loop);
     free(host);
 }
 
@@ -96,7 +97,7 @@ CF_INLINE CRLHost *CRLHostCreate(void (*stopped)(void *info), void *info)
         free(host);
         return NULL;
     }
-    host->loop = loop;
+    host->loop = (CFRunLoopRef)CFRetain(loop);
     host->stopped = stopped;
     host->info = info;
     CFRunLoopAddSource(loop, host->anchor, kCFRunLoopDefaultMode);

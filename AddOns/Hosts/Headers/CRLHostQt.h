@@ -12,6 +12,7 @@
 #if !defined(CRL_HOST_QT_H)
 #define CRL_HOST_QT_H 1
 
+#include <QtCore/QPointer>
 #include <QtCore/QSocketNotifier>
 
 #include "CRLHost.h"
@@ -32,7 +33,14 @@ inline QSocketNotifier *CRLHostQtAttach(void (*stopped)(void *info) = nullptr, v
         return nullptr;
     }
     auto *notifier = new QSocketNotifier(CRLRunLoopGetDescriptor(host->loop), QSocketNotifier::Read, parent);
-    QObject::connect(notifier, &QSocketNotifier::activated, [host] { CRLHostServe(host); });
+    QPointer<QSocketNotifier> alive(notifier);
+    QObject::connect(notifier, &QSocketNotifier::activated, [host, alive] {
+        alive->setEnabled(false); /* a modal dialog in a callback must not go round for a descriptor that nobody serves meanwhile */
+        CRLHostServe(host);
+        if (alive) {
+            alive->setEnabled(true);
+        }
+    });
     QObject::connect(notifier, &QObject::destroyed, [host] { CRLHostEnd(host); });
     return notifier;
 }

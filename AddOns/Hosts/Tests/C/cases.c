@@ -417,6 +417,33 @@ static void callbacks_run_the_host(void)
     host_run();
 }
 
+/* A host that a callback runs sleeps, although timers of the run loop are due. */
+static void run_host_for_long(CFRunLoopTimerRef timer, void *info)
+{
+    unsigned before = ticks, rounds = 0;
+
+    (void)timer, (void)info;
+    for (; host_can_nest && ticks < before + 5; rounds++) {
+        host_run_nested();
+    }
+    EXPECT(rounds <= 20);
+    host_quit();
+}
+
+static void count_tick(void)
+{
+    ticks++;
+}
+
+static void a_host_in_a_callback_sleeps(void)
+{
+    EXPECT(host_attach(NULL, NULL));
+    (void)add_timer(0.001, beat);
+    (void)add_timer(0.003, run_host_for_long);
+    host_every(20, count_tick);
+    host_run();
+}
+
 /* The host's loop has ended, and the run loop goes on by itself. */
 static void the_loop_runs_after_the_host(void)
 {
@@ -484,6 +511,7 @@ static const struct {
     CASE(without_memory_it_is_refused),
     CASE(the_hosts_functions_run_the_loop),
     CASE(callbacks_run_the_host),
+    CASE(a_host_in_a_callback_sleeps),
     CASE(the_loop_runs_after_the_host),
     CASE(an_idle_loop_does_not_wake_the_host),
 };

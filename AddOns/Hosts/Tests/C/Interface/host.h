@@ -23,7 +23,7 @@ void host_detach(void);
 void host_run(void);
 void host_quit(void);
 
-/* Lets the host handle what is ready, within a callback. */
+/* Lets the host go round once, within a callback; it sleeps until something is ready. */
 void host_run_nested(void);
 
 /* Has the host call `function` each `interval_ms`, to the end of the program. */

@@ -46,7 +46,7 @@ void host_quit(void)
 
 void host_run_nested(void)
 {
-    QCoreApplication::processEvents();
+    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
 }
 
 void host_every(unsigned interval_ms, void (*function)(void))
