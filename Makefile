@@ -89,7 +89,7 @@ SAY = $(if $(V),@:,@printf '  %-5s %s\n')
 COMPILE = $(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) -MMD -MP -c
 LINK = $(CC) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) $(OWN_LDFLAGS)
 # A user's program, as a user would build it, and the libraries that it is linked with.
-COMPILE_PROGRAM = $(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS)
+COMPILE_PROGRAM = $(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders -IAddOns/Hosts/Headers $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS)
 PROGRAM_LIBS = $(STATIC) $(OWN_LDFLAGS) $(LIBS)
 
 # $(call objects,PRODUCTS,SOURCES,FLAGS) writes the rule that compiles SOURCES/%.c to $(B)/PRODUCTS/%.o.

@@ -37,6 +37,11 @@ let package = Package(
         .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
         // All tasks on loops: to be linked, no more.
         .library(name: "CoreRunLoopExecutors", targets: ["CoreRunLoopExecutors"]),
+        // A loop inside the loop of GLib, as of GTK, or of libuv, as of Node: the program has its host, and this package needs none.
+        .library(name: "CoreRunLoopGLib", targets: ["CoreRunLoopGLib"]),
+        .library(name: "CoreRunLoopLibuv", targets: ["CoreRunLoopLibuv"]),
+        // The same for C and C++ targets, and Qt: `#include <CRLHostQt.h>`.
+        .library(name: "CoreRunLoopHostHeaders", targets: ["CoreRunLoopHostHeaders"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
@@ -102,6 +107,20 @@ let package = Package(
             name: "CoreRunLoopExecutors",
             dependencies: ["CoreRunLoop", "CoreRunLoopMain", "CoreRunLoopMainHook", "CoreRunLoopShims", "CoreRunLoopExecutorsShims"],
             path: "AddOns/Executors/Sources/CoreRunLoopExecutors", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopGLibShims", dependencies: ["CCoreRunLoop"], path: "AddOns/Hosts/Sources/CoreRunLoopGLibShims",
+            cSettings: [.headerSearchPath("../../../../Headers")]),
+        .target(
+            name: "CoreRunLoopGLib", dependencies: ["CoreRunLoop", "CoreRunLoopGLibShims"],
+            path: "AddOns/Hosts/Sources/CoreRunLoopGLib", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopLibuvShims", dependencies: ["CCoreRunLoop"], path: "AddOns/Hosts/Sources/CoreRunLoopLibuvShims",
+            cSettings: [.headerSearchPath("../../../../Headers")]),
+        .target(
+            name: "CoreRunLoopLibuv", dependencies: ["CoreRunLoop", "CoreRunLoopLibuvShims"],
+            path: "AddOns/Hosts/Sources/CoreRunLoopLibuv", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopHostHeaders", dependencies: ["CCoreRunLoop"], path: "AddOns/Hosts/Headers", publicHeadersPath: "."),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),

@@ -29,8 +29,8 @@ extension RunLoop {
     /// ```
     ///
     /// - Parameter body: Runs on the main thread, once, at the first suspension of the asynchronous main. When it returns, the main loop
-    ///   runs. It has to let the main loop have its passes (``RunLoop/prepareHosted(mode:)``), as the main actor is served by them: a
-    ///   line on the standard error output says so if there is none for five seconds.
+    ///   runs. It has to let the main loop have its passes (`attachToGLib()`, ``RunLoop/prepareHosted(mode:)``), as the main actor is served
+    ///   by them: a line on the standard error output says so if there is none for five seconds.
     /// - Returns: Whether it will run: `false` where ``mainThreadRunsLoop`` is, and after the first suspension.
     @discardableResult public static func mainThreadRuns(_ body: @escaping @MainActor @Sendable () -> Void) -> Bool {
         mainThreadRunsLoop
@@ -93,7 +93,8 @@ extension RunLoop {
     /// Says so if the host does not let the main loop have a pass.
     private static func expectPasses(within patience: Duration) {
         let pass = Pass()
-        RunLoop.main.perform(inModes: [.common]) { pass.hasBeen.withLock { $0 = true } }
+        // A timer, as blocks run already when the host takes the loop in.
+        RunLoop.main.add(Timer(timeInterval: .zero, repeats: false) { _ in pass.hasBeen.withLock { $0 = true } }, forMode: .common)
         Thread.detachNewThread {
             Thread.sleep(for: patience)
             if pass.hasBeen.withLock({ $0 }) { return }

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this target has is host.h, for Libuv. */
+#include "host.h"

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CoreRunLoop
+import CoreRunLoopLibuv
+import HostChecks
+import HostInterface
+
+makeHost()
+let host = RunLoop.main.attachToLibuv(onStop: countStop)
+check("it is attached", host != nil)
+host?.detach()
+check("it is attached again", RunLoop.main.attachToLibuv(onStop: countStop) != nil)
+Task {
+    try await checkHost()
+    endProgram()
+}
+host_run()
