@@ -9,6 +9,7 @@
 private import CCoreRunLoop
 private import CoreRunLoopExecutorsShims
 internal import CoreRunLoop
+private import CoreRunLoopSwiftRuntime
 private import Synchronization
 
 final class LoopPool: Sendable {
@@ -75,7 +76,7 @@ final class LoopPool: Sendable {
         while true {
             var left = Self.budget
             while left > 0, let job = takeJob(worker) {
-                unsafe job.runSynchronously(on: asUnownedTaskExecutor())
+                job.runOnDefaultExecutor()
                 left -= 1
             }
             _ = worker.loop.run(in: .default, for: left > 0 ? nil : .zero, returnAfterSourceHandled: true)
