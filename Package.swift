@@ -105,7 +105,7 @@ let package = Package(
             path: "AddOns/Executors/Sources/CoreRunLoopExecutorsShims"),
         .target(
             name: "CoreRunLoopExecutors",
-            dependencies: ["CoreRunLoop", "CoreRunLoopMain", "CoreRunLoopMainHook", "CoreRunLoopShims", "CoreRunLoopExecutorsShims"],
+            dependencies: ["CoreRunLoop", "CoreRunLoopMain", "CoreRunLoopShims", "CoreRunLoopExecutorsShims", "CoreRunLoopSwiftRuntime"],
             path: "AddOns/Executors/Sources/CoreRunLoopExecutors", swiftSettings: strict),
         .target(
             name: "CoreRunLoopGLibShims", dependencies: ["CCoreRunLoop"], path: "AddOns/Hosts/Sources/CoreRunLoopGLibShims",
@@ -121,7 +121,16 @@ let package = Package(
             path: "AddOns/Hosts/Sources/CoreRunLoopLibuv", swiftSettings: strict),
         .target(
             name: "CoreRunLoopHostHeaders", dependencies: ["CCoreRunLoop"], path: "AddOns/Hosts/Headers", publicHeadersPath: "."),
-        .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
+        // What the runtime takes for its executors: for CoreRunLoopExecutors and CoreRunLoopTesting.
+        .target(
+            name: "CoreRunLoopSwiftRuntime", dependencies: ["CoreRunLoopMainHook", "CoreRunLoopExecutorsShims"],
+            path: "AddOns/Executors/Sources/CoreRunLoopSwiftRuntime", swiftSettings: strict),
+        // Functions that stand before those of the runtime and of the C library in the process of a test.
+        .target(name: "CoreRunLoopTestingShims", dependencies: ["CoreRunLoopShims"]),
+        .target(
+            name: "CoreRunLoopTesting",
+            dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CoreRunLoopTestingShims", "CoreRunLoopSwiftRuntime"],
+            swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
         .executableTarget(name: "swift-chat", dependencies: ["CoreRunLoop"], path: "Examples/swift-chat"),
@@ -155,6 +164,7 @@ let package = Package(
         .executableTarget(name: "bridges", dependencies: ["CoreRunLoopNats", "CoreRunLoopDistributed"], path: "AddOns/Nats/Tests/Bridges"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
+        .testTarget(name: "CoreRunLoopTestingTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         // A protocol of distributed actors that is in another module than the actors.
         .target(
             name: "ActorProtocols", dependencies: ["CoreRunLoopDistributed"], path: "AddOns/Distributed/Tests/ActorProtocols",

@@ -24,6 +24,7 @@ struct shim_clock {
 };
 
 static _Thread_local struct shim_clock *thread_clock;
+static _Thread_local bool thread_skips_waits; /* and not the threads that it starts */
 static struct shim_clock *_Atomic newest;
 static struct overlay_clock kernel_clock; /* constant once the clocks have been replaced */
 
@@ -64,29 +65,58 @@ static bool is_by_hand(void)
     return thread_clock != NULL;
 }
 
+static bool skips_waits(void)
+{
+    return thread_skips_waits;
+}
+
+static void skip_to(int64_t deadline_ns)
+{
+    (void)shim_clock_advance(deadline_ns - hand_monotonic_ns());
+}
+
 static void install(void)
 {
-    static const struct overlay_clock hand_clock = {hand_monotonic_ns, hand_elapsed_ns, hand_wall_ns, hand_tick_ns, is_by_hand};
+    static const struct overlay_clock hand_clock = {hand_monotonic_ns, hand_elapsed_ns, hand_wall_ns, hand_tick_ns, is_by_hand,
+                                                    skips_waits,       skip_to};
 
     overlay_replace_clock(&hand_clock, &kernel_clock);
 }
 
-void shim_clock_begin(void)
+static void clocks_need_hands(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, install);
+}
+
+static void begin(int64_t monotonic_ns, int64_t wall_ns)
+{
     struct shim_clock *clock = calloc(1, sizeof *clock);
 
     if (!clock) {
         abort();
     }
-    (void)pthread_once(&once, install);
-    clock->start_monotonic_ns = kernel_clock.monotonic_ns();
-    /* Whole seconds, which a 64-bit date holds exactly, so that a timer after whole seconds is due exactly then. */
-    clock->start_wall_ns = kernel_clock.wall_ns() / 1000000000 * 1000000000;
+    clocks_need_hands();
+    clock->start_monotonic_ns = monotonic_ns;
+    clock->start_wall_ns = wall_ns;
     clock->older = atomic_load(&newest);
     while (!atomic_compare_exchange_weak(&newest, &clock->older, clock)) {
     }
     thread_clock = clock;
+}
+
+void shim_clock_begin_skipping(int64_t monotonic_ns, int64_t wall_ns)
+{
+    begin(monotonic_ns, wall_ns);
+    thread_skips_waits = true;
+}
+
+void shim_clock_begin(void)
+{
+    clocks_need_hands();
+    /* Whole seconds, which a 64-bit date holds exactly, so that a timer after whole seconds is due exactly then. */
+    begin(kernel_clock.monotonic_ns(), kernel_clock.wall_ns() / 1000000000 * 1000000000);
 }
 
 /* How far clocks go: a start and all three displacements must fit into 64 bits. */

@@ -174,6 +174,16 @@ static void *serve(void *info)
     return NULL;
 }
 
+struct async_requests *shim_requests_start_here(void)
+{
+    return overlay_requests_create();
+}
+
+void shim_requests_end(struct async_requests *requests)
+{
+    overlay_requests_destroy(requests);
+}
+
 struct async_requests *shim_requests_start(CFRunLoopRef *ret_loop)
 {
     struct service_start start = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};

@@ -299,6 +299,11 @@ struct async_requests *overlay_requests_create(void)
     return async_requests_create();
 }
 
+void overlay_requests_destroy(struct async_requests *requests)
+{
+    async_requests_destroy(requests);
+}
+
 struct async_request *overlay_request_create(CFMessagePortRef remote, int32_t number, CFDataRef data, int64_t deadline_ns,
                                              void (*ended)(void *info, int32_t result, uint32_t status, CFDataRef reply), void *info)
 {

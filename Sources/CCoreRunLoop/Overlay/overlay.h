@@ -177,11 +177,13 @@ void overlay_deferred_answer(struct deferred_reply *deferred, uint32_t status, C
 bool overlay_port_listen_for_askers(CFMessagePortRef port, CFRunLoopRef loop);
 
 /*
- * Requests that block nobody (Port/Async/async_request.h): the calling thread's loop serves them in its default mode, for good. NULL if
- * there is no memory.
+ * Requests that block nobody (Port/Async/async_request.h): the calling thread's loop serves them in its default mode. NULL if there is
+ * no memory.
  */
 struct async_requests;
 struct async_requests *overlay_requests_create(void);
+/* Ends all requests, on the thread of the loop. Nobody may send any more. */
+void overlay_requests_destroy(struct async_requests *requests);
 /* A result beside those of CFMessagePortSendRequest: the request was cancelled. */
 enum { overlay_request_cancelled = 1 };
 /*
@@ -207,11 +209,17 @@ struct overlay_clock {
     int64_t (*tick_ns)(int64_t *ret_wall_ns);
     /* Returns whether the calling thread's clocks are moved by hand. Its waits with a deadline then look again every millisecond. */
     bool (*is_by_hand)(void);
+    /*
+     * Returns whether a wait of the calling thread takes no time: it finds what is ready, or `skip_to` moves the clocks to its deadline.
+     * Only asked where the clocks are moved by hand.
+     */
+    bool (*skips_waits)(void);
+    void (*skip_to)(int64_t deadline_ns);
 };
 
 /*
  * Replaces the clocks of the whole process, once and for good, and stores the functions of the kernel's clocks in `ret_kernel`, whose
- * `is_by_hand` is NULL. The new functions are called only after the store. Threads with the kernel's clocks must see what they saw before.
+ * last three are NULL. The new functions are called only after the store. Threads with the kernel's clocks must see what they saw before.
  */
 void overlay_replace_clock(const struct overlay_clock *clock, struct overlay_clock *ret_kernel);
 

@@ -56,10 +56,22 @@ static int64_t timer_slack_by_hand(void)
     return clock_by_hand.is_by_hand() ? 0 : replaced.timer_slack_ns();
 }
 
+static bool skips_waits(void)
+{
+    return clock_by_hand.is_by_hand() && clock_by_hand.skips_waits();
+}
+
 static int futex_wait_by_hand(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
     int error;
 
+    if (deadline_ns != kernel_never && skips_waits()) {
+        error = replaced.futex_wait(word, expected, 0);
+        if (error == -ETIMEDOUT) {
+            clock_by_hand.skip_to(deadline_ns);
+        }
+        return error;
+    }
     if (!clock_by_hand.is_by_hand() || deadline_ns == kernel_never) {
         return replaced.futex_wait(word, expected, deadline_ns);
     }
@@ -79,17 +91,30 @@ static int set_wait_by_hand(int set, struct kernel_event *events, int capacity, 
     if (!clock_by_hand.is_by_hand() || deadline_ns == kernel_never || deadline_ns <= 0) {
         return replaced.set_wait(set, events, capacity, deadline_ns);
     }
+    if (clock_by_hand.skips_waits()) {
+        count = replaced.set_wait(set, events, capacity, 0);
+        if (count == 0) {
+            clock_by_hand.skip_to(deadline_ns);
+        }
+        return count;
+    }
     do {
         count = replaced.set_wait(set, events, capacity, look_again(deadline_ns));
     } while (count == 0 && deadline_ns > clock_by_hand.monotonic_ns() && !have_parted());
     return count;
 }
 
-/* The kernel's alarms follow its own clock: one for a hand-moved clock goes off when a wait would look again. */
+/*
+ * The kernel's alarms follow its own clock: one for a hand-moved clock goes off when a wait would look again. A thread that skips its waits
+ * knows without an alarm when the clock is there.
+ */
 static int alarm_set_by_hand(int alarm, int64_t deadline_ns)
 {
     bool looks_again = clock_by_hand.is_by_hand() && deadline_ns != kernel_never;
 
+    if (looks_again && clock_by_hand.skips_waits()) {
+        return replaced.alarm_set(alarm, kernel_never);
+    }
     return replaced.alarm_set(alarm, looks_again ? look_again(deadline_ns) : deadline_ns);
 }
 
@@ -98,7 +123,7 @@ static void yield_by_hand(void)
 {
     _Atomic uint32_t word = 0;
 
-    if (clock_by_hand.is_by_hand()) {
+    if (clock_by_hand.is_by_hand() && !clock_by_hand.skips_waits()) {
         (void)replaced.futex_wait(&word, 0, replaced.monotonic_ns() + 1000000);
     } else {
         replaced.yield();

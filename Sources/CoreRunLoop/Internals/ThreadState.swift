@@ -5,13 +5,16 @@
 
 import CoreRunLoopShims
 
-final class ThreadState {
+package final class ThreadState {
     var loop: RunLoop?
     var thread: Thread?
     /// The loop whose executor jobs the thread is running.
     var drained: RunLoop?
     /// The thread's current runs with a token, the innermost last.
     var tokenRuns: [RunLoop.TokenRun] = []
+    /// The thread's loop serves the requests of its tasks.
+    var servesOwnRequests = false
+    var requests: RequestService?
 
     /// The calling thread's state. After the thread's end it is a new one each time, which nothing keeps.
     static var current: ThreadState {
@@ -31,9 +34,13 @@ final class ThreadState {
     private func end() {
         thread?.finishUnlessFinished()
         loop?.refuseRequests()
+        requests?.end()
         for run in tokenRuns { run.end() }
         drained?.endDrain()
     }
+
+    /// Has the calling thread's loop serve the requests of the tasks that run on it, for a test by seed.
+    package static func serveOwnRequests() { current.servesOwnRequests = true }
 
     /// The calling thread's state, if it has one.
     static var existing: ThreadState? {

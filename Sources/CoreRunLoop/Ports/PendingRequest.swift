@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests that a task waits for. One thread of the process sends them and takes their answers; it calls none of the program's code.
+// Requests that a task waits for. One thread of the process sends them and takes their answers; it calls none of the program's code. The
+// thread of a test by seed does so for its own tasks.
 
 import CCoreRunLoop
 import CoreRunLoopShims
@@ -15,7 +16,11 @@ import Synchronization
 
     /// `nil` when the system has no thread left; then the next call tries again.
     static var shared: RequestService? {
-        service.withLock { service in
+        if let state = ThreadState.existing, state.servesOwnRequests {
+            if state.requests == nil { state.requests = RequestService(on: .current) }
+            return state.requests
+        }
+        return service.withLock { service in
             if service == nil { service = RequestService() }
             return service
         }
@@ -27,6 +32,16 @@ import Synchronization
         unsafe self.requests = requests
         self.loop = loop
     }
+
+    /// One that the calling thread's loop serves.
+    private init?(on loop: RunLoop) {
+        guard let requests = unsafe shim_requests_start_here() else { return nil }
+        unsafe self.requests = requests
+        self.loop = loop.loop
+    }
+
+    /// Ends the requests of a thread that ends.
+    func end() { unsafe shim_requests_end(requests) }
 
     func send(_ request: OpaquePointer) { unsafe shim_request_send(requests, request) }
 

@@ -202,6 +202,9 @@ int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void
 /* Requests that block nobody. Starts the thread that serves them, for good; NULL if there is no thread or memory for it. */
 struct async_requests;
 struct async_requests *_Nullable shim_requests_start(CFRunLoopRef _Nullable *_Nonnull ret_loop);
+/* Has the calling thread's loop serve requests, until that thread ends it. */
+struct async_requests *_Nullable shim_requests_start_here(void);
+void shim_requests_end(struct async_requests *requests);
 /* A result beside those of CFMessagePortSendRequest: the request was cancelled. */
 enum { SHIM_REQUEST_CANCELLED = 1 };
 /* Called once for each request that was sent, on the thread that serves. */
@@ -303,6 +306,8 @@ void shim_line_destroy(struct shim_line *line);
 
 /* For CoreRunLoopTesting: gives the calling thread, and those that it starts, clocks that stand still until they are moved. */
 void shim_clock_begin(void);
+/* The same, but the clocks begin at these times, the wall clock's since 1970, and move on by themselves to the deadline of a wait. */
+void shim_clock_begin_skipping(int64_t monotonic_ns, int64_t wall_ns);
 /* Advances the calling thread's clocks, as far as 64 bits allow. False if they are the kernel's. */
 bool shim_clock_advance(int64_t ns);
 /* Moves the calling thread's clocks on, but for the monotonic one, as a suspension of the system does. */

@@ -37,9 +37,21 @@ static bool is_by_hand(void)
     return hand_ns > 0;
 }
 
+static bool skips_no_waits(void)
+{
+    return false;
+}
+
 static void replace_clocks(void)
 {
-    static const struct overlay_clock hand = {hand_monotonic_ns, hand_elapsed_ns, hand_wall_ns, hand_tick_ns, is_by_hand};
+    static const struct overlay_clock hand = {
+        .monotonic_ns = hand_monotonic_ns,
+        .elapsed_ns = hand_elapsed_ns,
+        .wall_ns = hand_wall_ns,
+        .tick_ns = hand_tick_ns,
+        .is_by_hand = is_by_hand,
+        .skips_waits = skips_no_waits,
+    };
     static struct overlay_clock of_kernel;
     static bool is_done; /* once in a process */
 

@@ -10,6 +10,7 @@ private import CCoreRunLoop
 private import CoreRunLoopExecutorsShims
 private import CoreRunLoopMainHook
 internal import CoreRunLoop
+private import CoreRunLoopSwiftRuntime
 private import Synchronization
 
 final class LoopPool: Sendable {
@@ -77,7 +78,7 @@ final class LoopPool: Sendable {
         while true {
             var left = Self.budget
             while left > 0, let job = takeJob(worker) {
-                unsafe job.runSynchronously(on: asUnownedTaskExecutor())
+                job.runOnDefaultExecutor()
                 left -= 1
             }
             main_hook_end_stranded_child()

@@ -7,7 +7,7 @@
 
 private import CoreRunLoop
 private import CoreRunLoopExecutorsShims
-private import CoreRunLoopMain
+private import CoreRunLoopSwiftRuntime
 private import Dispatch  // links the library, which the shims call
 private import Synchronization
 
@@ -38,6 +38,6 @@ final class MainLoopExecutor: Sendable {
 
     private func run(_ job: UnownedJob) {
         state.withLock { $0.inMainQueue -= 1 }
-        unsafe job.runSynchronously(on: asUnownedSerialExecutor())
+        job.runOnMainExecutor()
     }
 }

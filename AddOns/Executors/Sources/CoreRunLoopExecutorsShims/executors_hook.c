@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hooks by which the Swift runtime is given its executors when it first asks for one.
+ * The hooks by which the Swift runtime is given its executors when it first asks for one, for CoreRunLoopExecutors and for tests by seed.
  *
  * The constructor only stores pointers: in a program that contains the Swift library, that library is not set up yet when constructors run.
  * Once the executors are made the hooks are taken out again, unless others have put theirs in. From then on another library may set them.
@@ -33,6 +33,8 @@ extern enqueue_hook swift_task_enqueueGlobal_hook __attribute__((weak));
 
 /* In SwiftRuntime.swift. Weak: compilers for whose runtime the executors are not written leave it out. */
 extern void corerunloop_create_executors(void) __attribute__((weak));
+/* In LoopJobs.swift. Weak: only where CoreRunLoopExecutors is linked do loops run the jobs. */
+extern void corerunloop_run_jobs_on_loops(void) __attribute__((weak));
 
 /* Of libdispatch, which every Swift program on Linux has. */
 extern struct dispatch_queue_s _dispatch_main_q;
@@ -68,11 +70,23 @@ static SWIFT_CALL void enqueue(void *job, enqueue_function by_runtime)
     by_runtime(job);
 }
 
+const char *executors_hook_owner(void)
+{
+    return &corerunloop_run_jobs_on_loops ? "CoreRunLoopExecutors" : "CoreRunLoopTesting";
+}
+
 /* The runtime has asked for an executor before it drains. */
 static void report_taken_hooks(void)
 {
     if (!have_been_asked) {
-        main_hook_report("CoreRunLoopExecutors", "another library has set its hooks since");
+        main_hook_report(executors_hook_owner(), "another library has set its hooks since");
+    }
+}
+
+void executors_set_job_runner(void)
+{
+    if (&corerunloop_run_jobs_on_loops) {
+        corerunloop_run_jobs_on_loops();
     }
 }
 
@@ -84,11 +98,11 @@ void executors_queue_on_main(void *context, void (*function)(void *context))
 __attribute__((constructor)) static void set_hooks(void)
 {
     if (main_hook_is_declined()) {
-        main_hook_report("CoreRunLoopExecutors", "CORERUNLOOP_MAIN is 0");
+        main_hook_report(executors_hook_owner(), "CORERUNLOOP_MAIN is 0");
     } else if (!&swift_task_getMainExecutor_hook || !&swift_task_enqueueGlobal_hook || !&corerunloop_create_executors) {
-        main_hook_report("CoreRunLoopExecutors", "this Swift runtime is not known");
+        main_hook_report(executors_hook_owner(), "this Swift runtime is not known");
     } else if (swift_task_getMainExecutor_hook || swift_task_enqueueGlobal_hook) {
-        main_hook_report("CoreRunLoopExecutors", "another library has set its hooks");
+        main_hook_report(executors_hook_owner(), "another library has set its hooks");
     } else {
         swift_task_getMainExecutor_hook = get_main;
         swift_task_enqueueGlobal_hook = enqueue;

@@ -120,7 +120,7 @@ private let mainThread = Mutex(MainThread())
 /// Whether jobs of the main actor go to the main dispatch queue, which the main loop serves, or to the loop itself.
 private var mainLoopServesMainActor: Bool {
     let name = mainExecutorName
-    return name.hasSuffix(".DispatchMainExecutor") || name == "CoreRunLoopExecutors.MainLoopExecutor"
+    return name.hasSuffix(".DispatchMainExecutor") || name == "CoreRunLoopSwiftRuntime.MainJobExecutor"
 }
 
 /// The address of the runtime's main executor; 0 for one that is no object.
@@ -131,6 +131,9 @@ private var mainExecutorName: String {
     let identity = mainExecutorIdentity
     return identity == 0 ? "" : _typeName(type(of: unsafe unsafeBitCast(identity, to: AnyObject.self)))
 }
+
+/// Tells the hook's file that this one is linked.
+@c func corerunloop_main_is_linked() {}
 
 #if compiler(<6.6)
     /// Called on the main thread, once, when an asynchronous main has suspended for the first time.

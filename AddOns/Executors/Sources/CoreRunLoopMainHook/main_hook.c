@@ -27,7 +27,9 @@ typedef SWIFT_CALL void (*drain_hook)(drain_function by_runtime, void *reserved)
 extern drain_hook swift_task_asyncMainDrainQueue_hook __attribute__((weak));
 extern SWIFT_CALL void swift_task_asyncMainDrainQueue(void) __attribute__((weak));
 
-/* In MainThread.swift. Weak: compilers for whose runtime the hook's parameters are not known leave it out. */
+/* In MainThread.swift. Weak: this file is also linked without it, for its reports. */
+extern void corerunloop_main_is_linked(void) __attribute__((weak));
+/* There as well. Weak: compilers for whose runtime the hook's parameters are not known leave it out. */
 extern _Noreturn void corerunloop_main_thread_drain(void) __attribute__((weak));
 
 void (*main_hook_will_drain)(void);
@@ -128,6 +130,9 @@ void main_hook_end_stranded_child(void)
 
 __attribute__((constructor)) static void set_hook(void)
 {
+    if (!&corerunloop_main_is_linked) {
+        return;
+    }
     if (main_hook_is_declined()) {
         main_hook_report("CoreRunLoopMain", "CORERUNLOOP_MAIN is 0");
     } else if (!&swift_task_asyncMainDrainQueue_hook || !&corerunloop_main_thread_drain) {

@@ -6,6 +6,12 @@
 /* Has the main dispatch queue call `function` with `context`, once. */
 void executors_queue_on_main(void *context, void (*function)(void *context));
 
+/* The product for which the hooks are set. */
+const char *executors_hook_owner(void);
+
+/* Sets what runs jobs, if that is not the runtime's own executors. */
+void executors_set_job_runner(void);
+
 /* How many processors the process may use, at least 1. */
 int executors_processor_count(void);
 
