@@ -8,7 +8,7 @@
 ### bench-streams    streams on sockets beside CFSocket, libuv, Asio, GIO and bare calls; BENCH_ARGUMENTS=ROUNDS
 ### bench-processors signals, posts, timers and messages of many threads: measured on two processors, simulated on up to 128
 ### bench-trace      what a trace costs: a callout without one, an event with one
-### bench-swift      the overlay beside the C calls that it makes, hops between executors, and allocations
+### bench-swift      the overlay beside the C calls that it makes, hops between executors, streams beside bare epoll, and allocations
 ### bench-check      compares system calls and instructions of one operation with Benchmarks/baseline.tsv; needs valgrind and strace
 ### bench-baseline   writes Benchmarks/baseline.tsv
 ### bench-pictures   draws the pictures of docs/performance from the figures there; needs matplotlib
