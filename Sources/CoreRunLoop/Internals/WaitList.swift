@@ -5,15 +5,32 @@
 
 import Synchronization
 
+/// Who is told the outcome of a wait. A task is no closure, which would have to be allocated.
+@safe enum WaitEnd<Value: Sendable>: Sendable {
+    case task(UnsafeContinuation<Value, any Error>)
+    case closure(@Sendable (Result<Value, any Error>) -> Void)
+    case nobody
+
+    var isClosure: Bool { if case .closure = self { true } else { false } }
+
+    func callAsFunction(_ result: Result<Value, any Error>) {
+        switch self {
+        case .task(let continuation): unsafe continuation.resume(with: result)
+        case .closure(let call): call(result)
+        case .nobody: break
+        }
+    }
+}
+
 /// One who waits, for something that `want` describes.
 struct Wait<Want: Sendable, Value: Sendable>: Sendable {
-    typealias End = @Sendable (Result<Value, any Error>) -> Void
+    typealias End = WaitEnd<Value>
     let number: Int
     var want: Want
     let limit: Timer?
     private let end: End
 
-    init(_ number: Int, _ want: Want, _ limit: Timer?, _ end: @escaping End) {
+    init(_ number: Int, _ want: Want, _ limit: Timer?, _ end: End) {
         self.number = number
         self.want = want
         self.limit = limit
@@ -58,14 +75,14 @@ func newWaitNumber() -> Int { lastWaitNumber.add(1, ordering: .relaxed).newValue
 
 /// Suspends the task until the wait that `begin` begins has ended. A cancellation gives the wait up.
 nonisolated(nonsending) func waitInTask<Value: Sendable>(
-    _ begin: (Int, @escaping @Sendable (Result<Value, any Error>) -> Void) -> Void,
-    giveUp: @escaping @Sendable (Int) -> Void
+    _ begin: (Int, WaitEnd<Value>) -> Void,
+    giveUp: @Sendable (Int) -> Void
 ) async throws -> Value {
     try Task.checkCancellation()
     let number = newWaitNumber()
     return try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { continuation in
-            begin(number) { continuation.resume(with: $0) }
+        unsafe try await withUnsafeThrowingContinuation { continuation in
+            begin(number, unsafe .task(continuation))
             if Task.isCancelled { giveUp(number) }  // a cancellation that came before the wait has found none
         }
     } onCancel: {
@@ -74,8 +91,8 @@ nonisolated(nonsending) func waitInTask<Value: Sendable>(
 }
 
 extension RunLoop {
-    /// A timer that calls `giveUp` when `timeout` has passed, in no mode yet; `nil` without a limit.
-    func limit(_ timeout: Duration?, _ giveUp: @escaping @Sendable () -> Void) -> Timer? {
-        timeout.map { timeout in Timer(due: .now.advanced(by: max(.zero, timeout))) { _ in giveUp() } }
+    /// A timer that calls `giveUp` when `timeout` has passed, in no mode yet.
+    func limit(_ timeout: Duration, _ giveUp: @escaping @Sendable () -> Void) -> Timer {
+        Timer(due: .now.advanced(by: max(.zero, timeout))) { _ in giveUp() }
     }
 }

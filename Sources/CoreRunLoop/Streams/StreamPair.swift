@@ -66,8 +66,14 @@ final class StreamPair: Sendable {
         var unread = ByteQueue()
         var reads = WaitList<ReadWant, [UInt8]?>()
         var writes = WaitList<WriteWant, Void>()
-        /// The write that the loop's thread is at; 0 if it is at none.
+        /// The write that some thread is at; 0 if none is. Nobody else uses the C stream then.
         var writing = 0
+        /// Another thread than the loop's may write: nothing has said yet that the C stream may have to wait.
+        var writesAnywhere = true
+        /// Some thread reads, and then goes on with those who wait. Nobody else uses the C stream then, or tells anybody anything.
+        var isReading = false
+        /// How many bytes the latest read has brought.
+        var latestCount = 0
         var readEnd: StreamEnd?
         var writeEnd: StreamEnd?
         var handler: ByteStream.EventHandler?
@@ -101,6 +107,9 @@ final class StreamPair: Sendable {
         let error = CFWriteStreamGetError(writer)
         return error.domain == 0 ? nil : ByteStreamError(error, CFWriteStreamCopyError(writer), peer: peer)
     }
+
+    private var failureOfReader: ByteStreamError? { state.withLock { $0.reader }.flatMap { failure(of: $0.stream) } }
+    private var failureOfWriter: ByteStreamError? { state.withLock { $0.writer }.flatMap { failure(of: $0.stream) } }
 
     // MARK: The C streams
 
@@ -152,9 +161,8 @@ final class StreamPair: Sendable {
 
     /// On the loop's thread.
     private func readerTells(_ event: CFStreamEventType) {
-        guard let reader = state.withLock({ $0.reader }) else { return }
-        let failure = failure(of: reader.stream)
-        state.withLock { state in
+        let failure = event == .errorOccurred ? failureOfReader : nil
+        serveReads { state in
             if state.isClosed { return }
             switch event {
             case .openCompleted: state.isOpen = true
@@ -164,13 +172,11 @@ final class StreamPair: Sendable {
             default: break
             }
         }
-        serveReads()
     }
 
     /// On the loop's thread.
     private func writerTells(_ event: CFStreamEventType) {
-        guard let writer = state.withLock({ $0.writer }) else { return }
-        let failure = failure(of: writer.stream)
+        let failure = event == .errorOccurred ? failureOfWriter : nil
         state.withLock { state in
             if state.writer == nil { return }
             switch event {
