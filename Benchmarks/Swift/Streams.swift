@@ -105,8 +105,7 @@ private func measure(_ way: EchoWay, _ connections: Int, _ echoes: Int) throws -
 }
 
 /// Nanoseconds of a byte of `bytes()`, from a file.
-private func measureBytes() throws -> Double {
-    let count = 4 << 20
+private func measureBytes(_ count: Int = 4 << 20) throws -> Double {
     let path = "/tmp/bench-swift.\(getpid())"
     let file = open(path, O_CREAT | O_WRONLY, 0o600)
     if write(file, [UInt8](repeating: 7, count: count), count) != count { fatalError("the file could not be written") }
@@ -166,6 +165,7 @@ func runStreams(_ words: [String]) throws -> Bool {
     switch words.first {
     case "streams": try measureStreams(rounds: words.dropFirst().first.flatMap { Int($0) } ?? 5)
     case "allocations": try printAllocations()
+    case "bytes": print("\(text(try measureBytes(Int(words.dropFirst().first ?? "") ?? 4 << 20))) ns")
     case "echo":
         guard words.count == 4, let way = ways.first(where: { $0.word == words[1] }), let connections = Int(words[2]), let count = Int(words[3])
         else { fatalError("usage: bench-swift echo [\(ways.map(\.word).joined(separator: "|"))] connections echoes") }

@@ -12,6 +12,7 @@ extension StreamPair {
         let wait = Wait(number, want, limit, end)
         let (why, isNeeded, isHere) = state.withLock { state -> ((any Error)?, Bool, Bool) in
             if state.isClosed { return (state.readEnd?.error, false, false) }
+            state.takeLoanBack()
             state.reads.append(wait)
             return (nil, state.mayRead || state.knowsOutcomeOfFirstRead, state.handler == nil && !state.usesTLS)
         }
@@ -25,13 +26,12 @@ extension StreamPair {
 
     /// The outcome, if nobody has to wait for it. Any thread.
     func readNow(_ want: ReadWant) throws(ByteStreamError) -> ReadOutcome? {
-        guard let result = state.withLock({ $0.reads.isEmpty && !$0.isReading ? $0.outcome(of: want, self) : nil }) else { return nil }
+        let outcome = state.withLock { state in
+            state.takeLoanBack()
+            return state.reads.isEmpty && !state.isReading ? state.outcome(of: want, self) : nil
+        }
+        guard let result = outcome else { return nil }
         return ReadOutcome(bytes: try result.get())
-    }
-
-    /// The next byte, if it has been read. Any thread.
-    func readByteNow() -> UInt8? {
-        state.withLock { $0.reads.isEmpty && !$0.isReading && !$0.unread.isEmpty ? $0.unread.takeFirst() : nil }
     }
 
     /// Ends a wait, unless it has ended. No bytes are lost: the next one may have them. Any thread.
@@ -47,6 +47,7 @@ extension StreamPair {
     func set(_ handler: ByteStream.EventHandler?) {
         let old = state.withLock { state in
             let old = state.handler
+            state.takeLoanBack()
             state.handler = state.isClosed ? nil : handler
             return old
         }

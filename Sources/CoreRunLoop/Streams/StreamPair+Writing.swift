@@ -179,6 +179,7 @@ extension StreamPair.State {
         if hasBegun && !mayWrite { return nil }
         if !hasBegun && !usesTLS {
             if isReading { return nil }  // what it brings came in the clear; whoever reads has this looked at again
+            takeLoanBack()
             if !unread.isEmpty { return .refuseTLS }
             writes.changeFirst { $0.hasBegun = true }
             usesTLS = true

@@ -64,6 +64,8 @@ final class StreamPair: Sendable {
         var mayRead = false
         var mayWrite = false
         var unread = ByteQueue()
+        /// Bytes before those, which an iteration has borrowed.
+        var loan: ByteLoan?
         var reads = WaitList<ReadWant, [UInt8]?>()
         var writes = WaitList<WriteWant, Void>()
         /// The write that some thread is at; 0 if none is. Nobody else uses the C stream then.
@@ -227,7 +229,8 @@ extension StreamPair.State {
         (isClosed, reader, writer, handler) = (true, nil, nil, nil)
         (mayRead, mayWrite) = (false, false)
         (readEnd, writeEnd) = (.failed(why), .failed(why))
-        unread = ByteQueue()
+        _ = loan?.takeBack()
+        (unread, loan) = (ByteQueue(), nil)
     }
 
     mutating func failReads(_ why: any Error) -> [WaitOutcome] {

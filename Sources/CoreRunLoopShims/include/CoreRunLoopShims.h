@@ -142,6 +142,10 @@ void shim_lock_destroy(struct shim_lock *lock);
 void shim_lock_take(struct shim_lock *lock);
 void shim_lock_drop(struct shim_lock *lock);
 
+/* Has every thread of the process pass a full fence. Returns false where that cannot be had. */
+bool shim_can_fence_everywhere(void);
+void shim_fence_everywhere(void);
+
 /* Writes to the standard error output. */
 void shim_report(const uint8_t *_Nonnull text, intptr_t length);
 int32_t shim_process_id(void);
