@@ -142,7 +142,8 @@ func measureStreams(rounds: Int = 5) throws {
         }
         perByte.append(try measureBytes())
     }
-    print("\n| an echo of \(size) bytes, the server's share | \(connections.map { "\($0) connections |" }.joined(separator: " ")) allocations |")
+    let heads = connections.map { "\($0) connections |" }.joined(separator: " ")
+    print("\n| an echo of \(size) bytes, the server's share | \(heads) allocations |")
     print("|---|--:|--:|--:|--:|")
     for (index, way) in ways.enumerated() {
         let cells = connections.indices.map { row in
@@ -167,7 +168,8 @@ func runStreams(_ words: [String]) throws -> Bool {
     case "allocations": try printAllocations()
     case "bytes": print("\(text(try measureBytes(Int(words.dropFirst().first ?? "") ?? 4 << 20))) ns")
     case "echo":
-        guard words.count == 4, let way = ways.first(where: { $0.word == words[1] }), let connections = Int(words[2]), let count = Int(words[3])
+        guard words.count == 4, let way = ways.first(where: { $0.word == words[1] }), let connections = Int(words[2]),
+            let count = Int(words[3])
         else { fatalError("usage: bench-swift echo [\(ways.map(\.word).joined(separator: "|"))] connections echoes") }
         _ = echo_prepare(4096)
         let (time, allocations) = try measure(way, connections, count)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Byte streams that many threads use at once, rules 1803, 1804 and 1806 of docs/rules.md: the order of bytes, and that none is lost or given
-// twice, whoever writes, reads, iterates and is cancelled meanwhile.
+// Byte streams that many threads use at once, rules 1803, 1804 and 1806 of docs/rules.md: the order of bytes, and that none is lost or
+// given twice, whoever writes, reads, iterates and is cancelled meanwhile.
 
 import CoreRunLoop
 import Synchronization
@@ -22,7 +22,8 @@ private final class Histogram: Sendable {
 
 /// A record of a writer: its number, and how many came before it from there.
 private func record(_ writer: Int, _ number: Int) -> [UInt8] {
-    [UInt8(writer)] + (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } + [UInt8](repeating: UInt8(writer), count: 40 + number % 100)
+    let filling = [UInt8](repeating: UInt8(writer), count: 40 + number % 100)
+    return [UInt8(writer)] + (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } + filling
 }
 
 @Suite(.timeLimit(.minutes(10))) struct `A byte stream of many threads` {

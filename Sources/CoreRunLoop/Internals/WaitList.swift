@@ -5,9 +5,17 @@
 
 import Synchronization
 
+// The thread sanitizer sees what an unsafe continuation's resumption reads, and not that the task goes on only after it. It does not look
+// into a checked one, which allocates.
+#if CRL_TSAN
+    typealias WaitContinuation<Value> = CheckedContinuation<Value, any Error>
+#else
+    typealias WaitContinuation<Value> = UnsafeContinuation<Value, any Error>
+#endif
+
 /// Who is told the outcome of a wait. A task is no closure, which would have to be allocated.
 @safe enum WaitEnd<Value: Sendable>: Sendable {
-    case task(UnsafeContinuation<Value, any Error>)
+    case task(WaitContinuation<Value>)
     case closure(@Sendable (Result<Value, any Error>) -> Void)
     case nobody
 
@@ -80,11 +88,16 @@ nonisolated(nonsending) func waitInTask<Value: Sendable>(
 ) async throws -> Value {
     try Task.checkCancellation()
     let number = newWaitNumber()
+    func wait(by continuation: WaitContinuation<Value>) {
+        begin(number, unsafe .task(continuation))
+        if Task.isCancelled { giveUp(number) }  // a cancellation that came before the wait has found none
+    }
     return try await withTaskCancellationHandler {
-        unsafe try await withUnsafeThrowingContinuation { continuation in
-            begin(number, unsafe .task(continuation))
-            if Task.isCancelled { giveUp(number) }  // a cancellation that came before the wait has found none
-        }
+        #if CRL_TSAN
+            try await withCheckedThrowingContinuation(wait)
+        #else
+            unsafe try await withUnsafeThrowingContinuation(wait)
+        #endif
     } onCancel: {
         giveUp(number)
     }

@@ -68,10 +68,10 @@ final class ByteLoan: Sendable {
         return taken[0]
     }
 
-    /// Returns what has not been given. With the stream's lock.
-    func takeBack() -> [UInt8] {
+    /// Returns what has not been given. With the stream's lock. `isOver`: nobody asks for bytes any more.
+    func takeBack(isOver: Bool = false) -> [UInt8] {
         unsafe borrowed.words.pointee.limit.store(0, ordering: .relaxed)
-        shim_fence_everywhere()
+        if !isOver { shim_fence_everywhere() }
         takenBack = position
         let rest = max(0, count - takenBack)
         return unsafe [UInt8](UnsafeBufferPointer(start: borrowed.bytes + (count - rest), count: rest))
@@ -80,9 +80,9 @@ final class ByteLoan: Sendable {
 
 extension StreamPair.State {
     /// Makes all bytes that were read and not given ones that are unread. Called before anybody looks for unread bytes.
-    mutating func takeLoanBack() {
+    mutating func takeLoanBack(isOver: Bool = false) {
         guard let loan = loan.take() else { return }
-        unread.putBack(loan.takeBack())
+        unread.putBack(loan.takeBack(isOver: isOver))
     }
 
     /// The next byte of an iteration that has come to the end of what it had borrowed; `nil` if it has to wait.
@@ -105,7 +105,7 @@ extension StreamPair {
     /// The iteration has ended. Any thread.
     func giveBack(_ loan: ByteLoan) {
         let hasOthers = state.withLock { state in
-            if state.loan === loan { state.takeLoanBack() }
+            if state.loan === loan { state.takeLoanBack(isOver: true) }
             return state.handler != nil && !state.unread.isEmpty
         }
         if hasOthers { loop.perform(inModes: [mode]) { self.serveReads() } }

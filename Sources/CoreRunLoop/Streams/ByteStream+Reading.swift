@@ -151,6 +151,8 @@ extension ByteStream {
 
     /// The bytes that come, one by one, until the end.
     ///
+    /// A cancellation ends the wait for bytes, not those that have been read.
+    ///
     /// - Parameter timeout: How long to wait for each byte; `nil` is for ever.
     public func bytes(timeout: Duration? = nil) -> Bytes { Bytes(stream: self, timeout: timeout) }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a loop's streams read into, so that the arrays that the program gets have the size of what has come. The loop's thread alone uses it.
+/// What a loop's streams read into, so that the arrays that the program gets have the size of what has come. For the loop's thread.
 @safe final class ReadBuffer {
     static let size = 65536
     private var allocated: UnsafeMutablePointer<UInt8>?
@@ -32,6 +32,6 @@
         let isUnique = unsafe withUnsafeMutablePointer(to: &bytes) { array in
             unsafe array.withMemoryRebound(to: AnyObject.self, capacity: 1) { unsafe isKnownUniquelyReferenced(&$0.pointee) }
         }
-        if isUnique { swap(&bytes, &spare) }
+        if isUnique && bytes.count <= Self.size { swap(&bytes, &spare) }
     }
 }

@@ -85,7 +85,7 @@ extension StreamPair {
         }
     }
 
-    /// Reads once, by way of the loop's buffer, so that the array has the size of what came, or into an array of the size that is asked for.
+    /// Reads once, by way of the loop's buffer, so that the array has the size of what came, or into an array of the size asked for.
     private func read(_ reader: HeldReader, _ size: Int, into buffer: ReadBuffer?) -> (bytes: [UInt8], result: Int) {
         if let buffer {
             let result = unsafe CFReadStreamRead(reader.stream, buffer.start, min(size, ReadBuffer.size))

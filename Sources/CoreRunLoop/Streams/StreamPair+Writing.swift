@@ -146,7 +146,7 @@ enum WriteTurn {
 extension StreamPair.State {
     /// The last write that was asked for may be done by the thread that asks: it has room, and nobody writes or waits to.
     mutating func beginWritingHere() -> HeldWriter? {
-        guard writing == 0, mayWrite, writesAnywhere, !usesTLS, writeEnd == nil, writes.count == 1, let first = writes.first,
+        guard writing == 0, mayWrite, writesAnywhere, !usesTLS, writeEnd == nil, let writer, writes.count == 1, let first = writes.first,
             !first.want.bytes.isEmpty
         else { return nil }
         (mayWrite, writing) = (false, first.number)

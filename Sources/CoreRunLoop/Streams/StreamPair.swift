@@ -2,8 +2,9 @@
 //
 // The C streams of a byte stream, and those who wait for them.
 //
-// Any thread asks, gives up and closes. Only the loop's thread reads and writes, because a C stream serves one thread at a time. `state`
-// guards the fields, and the C streams are called without it. Continuations and the program's closures are called without it, too.
+// Any thread asks, gives up and closes. A C stream serves one thread at a time: `isReading` and `writing` say that one is at it. Only the
+// loop's thread makes a call that may wait, tells the program's closures, and does what is left; a thread that asks may read what was told
+// of, and write what there is room for. `state` guards the fields. C streams, continuations and closures are called without it.
 //
 // Always true: nothing is read unless somebody waits for bytes. So the bytes in memory are those of one read, and of what the longest wait
 // has asked for. An end of a direction is final: `readEnd` and `writeEnd` never change back, and only closing replaces them.

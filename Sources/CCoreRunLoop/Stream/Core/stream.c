@@ -222,8 +222,8 @@ EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
 }
 
 /*
- * Ends what begin_transfer began. `result` is below 0 if the stream has failed. `still_holds` has the lasting event if that holds as before,
- * so that it need not be told again.
+ * Ends what begin_transfer began. `result` is below 0 if the stream has failed. `still_holds` has the lasting event if that holds as
+ * before, so that it need not be told again.
  */
 EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex result, bool at_end, uint8_t still_holds)
 {
