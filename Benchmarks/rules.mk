@@ -8,8 +8,8 @@
 ### bench-streams    streams on sockets beside CFSocket, libuv, Asio, GIO and bare calls; BENCH_ARGUMENTS=ROUNDS
 ### bench-processors signals, posts, timers and messages of many threads: measured on two processors, simulated on up to 128
 ### bench-trace      what a trace costs: a callout without one, an event with one
-### bench-swift      the overlay beside the C calls that it makes, hops between executors, and allocations
-### bench-check      compares system calls and instructions of one operation with Benchmarks/baseline.tsv; needs valgrind and strace
+### bench-swift      the overlay beside the C calls that it makes, hops between executors, streams beside bare epoll, and allocations
+### bench-check      compares system calls, instructions and Swift's allocations of one operation with Benchmarks/baseline.tsv; needs valgrind and strace
 ### bench-baseline   writes Benchmarks/baseline.tsv
 ### bench-pictures   draws the pictures of docs/performance from the figures there; needs matplotlib
 
@@ -62,13 +62,15 @@ bench-trace_NEEDS = $(STATIC)
 bench-trace = $(Q)$(COMPILE_PROGRAM) -o $(B)/bench/trace Benchmarks/trace/main.c $(PROGRAM_LIBS) && $(B)/bench/trace $(B)/bench/trace.crltrace
 
 # $(call bench_in_swift,PRODUCT) builds a benchmark in Swift and runs it.
-bench_in_swift = $(Q)$(if $(HAS_SWIFT),$(WITHOUT_CC) swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product $(1) && \
-	"$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/$(1)" $(BENCH_ARGUMENTS),echo "$@: passed over, there is no swift here")
+built_in_swift = $(WITHOUT_CC) swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product $(1)
+swift_program = "$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/$(1)"
+bench_in_swift = $(Q)$(if $(HAS_SWIFT),$(built_in_swift) && $(swift_program) $(BENCH_ARGUMENTS),echo "$@: passed over, there is no swift here")
 bench-swift = $(call bench_in_swift,bench-swift)
 
 # Counts do not depend on the clock, so they can be compared with a committed baseline.
 bench-check_NEEDS = $(bench-loop_NEEDS)
-bench-check = $(Q)$(BENCH_RUN) --build $(B)/bench-check --baseline Benchmarks/baseline.tsv
+bench-check = $(Q)$(if $(HAS_SWIFT),$(call built_in_swift,bench-swift) && )$(BENCH_RUN) --build $(B)/bench-check --baseline Benchmarks/baseline.tsv \
+	$(if $(HAS_SWIFT),--swift $(call swift_program,bench-swift))
 bench-baseline_NEEDS = $(bench-loop_NEEDS)
 bench-baseline = $(bench-check) --update
 

@@ -370,9 +370,10 @@ func measureHops() async throws {
 }
 
 /// What the arguments say, if there are any.
-func runOneCase() -> Bool {
+func runOneCase() throws -> Bool {
     let words = CommandLine.arguments.dropFirst()
     if words.isEmpty { return false }
+    if try runStreams(Array(words)) { return true }
     let ways: [String: KeyPath<Case, () -> Void>] = ["c": \.cWay, "callback": \.overlaysCallback, "overlay": \.overlay]
     guard words.count == 3, let one = cases.first(where: { $0.word == words[1] }), let way = ways[words[2]], let count = Int(words[3])
     else { fatalError("usage: bench-swift [\(cases.map(\.word).joined(separator: "|")) c|callback|overlay count]") }
@@ -381,10 +382,11 @@ func runOneCase() -> Bool {
     return true
 }
 
-if !runOneCase() {
+if try !runOneCase() {
     measureCallbacks()
     countObjects()
     stopOther.requestStop()
     try measurePosts()
     try RunLoop.runMain { try await Task.detached { try await measureHops() }.value }
+    try measureStreams()
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "CoreRunLoopShims.h"
+#include "Overlay/overlay.h"
 
 int shim_connections_listen(int family, const uint8_t *address, intptr_t length)
 {
@@ -37,6 +38,11 @@ int shim_connections_accept(int listener)
         accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     } while (accepted < 0 && (errno == EINTR || errno == ECONNABORTED));
     return accepted < 0 ? -errno : accepted;
+}
+
+intptr_t shim_stream_write_now(CFWriteStreamRef stream, const uint8_t *bytes, intptr_t size)
+{
+    return overlay_stream_write_now(stream, bytes, size);
 }
 
 int shim_connection_end_sending(int socket)

@@ -22,7 +22,18 @@
 
 #include "CRLRunLoop.h"
 #include "Overlay/overlay.h"
+#include "Support/barrier.h"
 #include "Support/lock.h"
+
+bool shim_can_fence_everywhere(void)
+{
+    return barrier_enable_everywhere();
+}
+
+void shim_fence_everywhere(void)
+{
+    (void)barrier_everywhere();
+}
 
 bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode mode)
 {

@@ -4,6 +4,7 @@
 #define ALLOCATIONS_H
 
 #include "echo_port.h"
+#include "echo_sockets.h"
 
 unsigned long allocations_so_far(void);
 /* Nanoseconds that the calling thread has had a processor for: what else the machine does is not in it. */

@@ -92,6 +92,7 @@
 #pragma redefine_extname main_queue_is_available crl_main_queue_is_available
 #pragma redefine_extname main_queue_is_ready crl_main_queue_is_ready
 #pragma redefine_extname main_queue_serves crl_main_queue_serves
+#pragma redefine_extname mode_common_are_several crl_mode_common_are_several
 #pragma redefine_extname mode_copy_current_name crl_mode_copy_current_name
 #pragma redefine_extname mode_create_undeclared crl_mode_create_undeclared
 #pragma redefine_extname mode_declare crl_mode_declare

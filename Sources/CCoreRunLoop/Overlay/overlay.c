@@ -18,6 +18,7 @@
 #include "Port/Wire/payload.h"
 #include "Runtime/Object/object.h"
 #include "Runtime/Value/wall_clock.h"
+#include "Stream/Core/stream.h"
 
 _Static_assert((int)overlay_unhandled == wire_unhandled && (int)overlay_malformed == wire_malformed && (int)overlay_failed == wire_failed &&
                    (int)overlay_request_cancelled == async_request_cancelled,
@@ -323,4 +324,9 @@ void overlay_request_cancel(struct async_request *request)
 void overlay_request_release(struct async_request *request)
 {
     async_request_release(request);
+}
+
+CFIndex overlay_stream_write_now(CFWriteStreamRef stream, const UInt8 *bytes, CFIndex size)
+{
+    return stream_write_now((struct stream *)stream, bytes, size);
 }

@@ -18,6 +18,7 @@
 #include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
+#include "CoreFoundation/CFStream.h"
 #include "Loop/Run/companion_calls.h"
 #include "Port/Names/port_names.h"
 #include "Runtime/Object/owner_class.h"
@@ -197,6 +198,15 @@ void overlay_request_send(struct async_requests *requests, struct async_request 
 /* Ends a request that was handed over, if it is not over. Any thread. */
 void overlay_request_cancel(struct async_request *request);
 void overlay_request_release(struct async_request *request);
+
+/* ---- streams ---- */
+
+/*
+ * As CFWriteStreamWrite, but never waits, and any thread may call it beside another that uses the stream. -EAGAIN: there is no room, of
+ * which the client is told. -EBUSY: another thread uses the stream, or only CFWriteStreamWrite can tell. After a write that took all bytes,
+ * the client is not told of room again.
+ */
+CFIndex overlay_stream_write_now(CFWriteStreamRef stream, const UInt8 *bytes, CFIndex size);
 
 /* ---- clocks, for tests ---- */
 

@@ -17,6 +17,7 @@
 #pragma redefine_extname connection_tell crl_connection_tell
 #pragma redefine_extname connection_wait crl_connection_wait
 #pragma redefine_extname connection_write crl_connection_write
+#pragma redefine_extname connection_write_now crl_connection_write_now
 #pragma redefine_extname host_address_create crl_host_address_create
 #pragma redefine_extname race_advance crl_race_advance
 #pragma redefine_extname race_end crl_race_end
@@ -89,4 +90,5 @@
 #pragma redefine_extname stream_unclaim_and_unlock crl_stream_unclaim_and_unlock
 #pragma redefine_extname stream_write crl_stream_write
 #pragma redefine_extname stream_write_class crl_stream_write_class
+#pragma redefine_extname stream_write_now crl_stream_write_now
 #endif

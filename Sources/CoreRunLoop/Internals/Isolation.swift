@@ -10,7 +10,7 @@
 // allocates a task for each call and cannot hand over a borrowed argument. A direct call from the actor's own context is a future direction
 // of SE-0431. Until it is there, the functions `unbound` remove `@isolated(any)` from the type, as the standard library's
 // `assumeIsolated` removes `@MainActor`: a function's actor is one of its captures, and no part of its calling convention.
-// IsolationTests.swift calls through them. One that is generic, with a parameter pack, serves most shapes. Six have casts of their own: a
+// IsolationTests.swift calls through them. One that is generic, with a parameter pack, serves most shapes. Seven have casts of their own: a
 // closure that passes through a pack gets two thunks and their allocations, which the callouts of a loop would pay each time; packs cannot
 // hold an `inout` argument; and with a typed `throws` beside the pack the compiler crashes (Swift 6.3).
 
@@ -117,6 +117,13 @@ private func unbound(_ closure: @escaping @isolated(any) (Timer) -> Void) -> @Se
     return unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
 }
 
+/// For event handlers of streams.
+private func unbound(_ closure: @escaping @isolated(any) @Sendable (ByteStream.Event) -> Void) -> @Sendable (ByteStream.Event) -> Void {
+    struct Bound { let call: @isolated(any) @Sendable (ByteStream.Event) -> Void }
+    struct Unbound { let call: @Sendable (ByteStream.Event) -> Void }
+    return unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+}
+
 /// For observers.
 private func unbound(
     _ closure: @escaping @isolated(any) (RunLoop.Observer, RunLoop.Activity) -> Void
@@ -169,6 +176,12 @@ func onActorOf(
 }
 
 func onActorOf<Command: Sendable>(_ closure: @escaping @isolated(any) @Sendable ([Command]) -> Void) -> @Sendable ([Command]) -> Void {
+    closure.isolation == nil ? unbound(closure) : sendingToActor(closure)
+}
+
+func onActorOf(
+    _ closure: @escaping @isolated(any) @Sendable (ByteStream.Event) -> Void
+) -> @Sendable (ByteStream.Event) -> Void {
     closure.isolation == nil ? unbound(closure) : sendingToActor(closure)
 }
 

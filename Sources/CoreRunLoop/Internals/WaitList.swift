@@ -5,15 +5,40 @@
 
 import Synchronization
 
+// The thread sanitizer sees what an unsafe continuation's resumption reads, and not that the task goes on only after it. It does not look
+// into a checked one, which allocates.
+#if CRL_TSAN
+    typealias WaitContinuation<Value> = CheckedContinuation<Value, any Error>
+#else
+    typealias WaitContinuation<Value> = UnsafeContinuation<Value, any Error>
+#endif
+
+/// Who is told the outcome of a wait. A task is no closure, which would have to be allocated.
+@safe enum WaitEnd<Value: Sendable>: Sendable {
+    case task(WaitContinuation<Value>)
+    case closure(@Sendable (Result<Value, any Error>) -> Void)
+    case nobody
+
+    var isClosure: Bool { if case .closure = self { true } else { false } }
+
+    func callAsFunction(_ result: Result<Value, any Error>) {
+        switch self {
+        case .task(let continuation): unsafe continuation.resume(with: result)
+        case .closure(let call): call(result)
+        case .nobody: break
+        }
+    }
+}
+
 /// One who waits, for something that `want` describes.
 struct Wait<Want: Sendable, Value: Sendable>: Sendable {
-    typealias End = @Sendable (Result<Value, any Error>) -> Void
+    typealias End = WaitEnd<Value>
     let number: Int
     var want: Want
     let limit: Timer?
     private let end: End
 
-    init(_ number: Int, _ want: Want, _ limit: Timer?, _ end: @escaping End) {
+    init(_ number: Int, _ want: Want, _ limit: Timer?, _ end: End) {
         self.number = number
         self.want = want
         self.limit = limit
@@ -58,24 +83,29 @@ func newWaitNumber() -> Int { lastWaitNumber.add(1, ordering: .relaxed).newValue
 
 /// Suspends the task until the wait that `begin` begins has ended. A cancellation gives the wait up.
 nonisolated(nonsending) func waitInTask<Value: Sendable>(
-    _ begin: (Int, @escaping @Sendable (Result<Value, any Error>) -> Void) -> Void,
-    giveUp: @escaping @Sendable (Int) -> Void
+    _ begin: (Int, WaitEnd<Value>) -> Void,
+    giveUp: @Sendable (Int) -> Void
 ) async throws -> Value {
     try Task.checkCancellation()
     let number = newWaitNumber()
+    func wait(by continuation: WaitContinuation<Value>) {
+        begin(number, unsafe .task(continuation))
+        if Task.isCancelled { giveUp(number) }  // a cancellation that came before the wait has found none
+    }
     return try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { continuation in
-            begin(number) { continuation.resume(with: $0) }
-            if Task.isCancelled { giveUp(number) }  // a cancellation that came before the wait has found none
-        }
+        #if CRL_TSAN
+            try await withCheckedThrowingContinuation(wait)
+        #else
+            unsafe try await withUnsafeThrowingContinuation(wait)
+        #endif
     } onCancel: {
         giveUp(number)
     }
 }
 
 extension RunLoop {
-    /// A timer that calls `giveUp` when `timeout` has passed, in no mode yet; `nil` without a limit.
-    func limit(_ timeout: Duration?, _ giveUp: @escaping @Sendable () -> Void) -> Timer? {
-        timeout.map { timeout in Timer(due: .now.advanced(by: max(.zero, timeout))) { _ in giveUp() } }
+    /// A timer that calls `giveUp` when `timeout` has passed, in no mode yet.
+    func limit(_ timeout: Duration, _ giveUp: @escaping @Sendable () -> Void) -> Timer {
+        Timer(due: .now.advanced(by: max(.zero, timeout))) { _ in giveUp() }
     }
 }

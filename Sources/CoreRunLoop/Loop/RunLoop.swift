@@ -26,6 +26,8 @@ public final class RunLoop: Sendable {
     let jobs = Mutex(JobQueue())
     /// Only the thread that drains uses it.
     @safe nonisolated(unsafe) let taken = TakenJobs()
+    /// Only the loop's thread uses it.
+    @safe nonisolated(unsafe) let readBuffer = ReadBuffer()
     let requests = Mutex(RequestQueue())
     /// Only the loop's thread uses it.
     @safe nonisolated(unsafe) let passes = RequestPasses()

@@ -7,6 +7,8 @@ struct ByteQueue: Sendable {
     /// How many of the bytes, from the first one on, are known to hold no newline.
     private var searched = 0
 
+    init(bytes: [UInt8] = []) { self.bytes = bytes }
+
     var count: Int { bytes.count - start }
     var isEmpty: Bool { count == 0 }
 
@@ -20,6 +22,12 @@ struct ByteQueue: Sendable {
             start = 0
         }
         bytes += more
+    }
+
+    /// Puts bytes before those that are there.
+    mutating func putBack(_ taken: [UInt8]) {
+        if taken.isEmpty { return }
+        self = isEmpty ? ByteQueue(bytes: taken) : ByteQueue(bytes: taken + bytes[start...])
     }
 
     /// Takes the first bytes, `most` at the most.

@@ -35,7 +35,7 @@ extension ByteStream {
         return try await read(.line(limit: maxLength), timeout)
     }
 
-    private nonisolated(nonsending) func read(_ want: ReadWant, _ timeout: Duration?) async throws -> [UInt8]? {
+    fileprivate nonisolated(nonsending) func read(_ want: ReadWant, _ timeout: Duration?) async throws -> [UInt8]? {
         try Task.checkCancellation()
         if let outcome = try pair.readNow(want) { return outcome.bytes }
         return try await waitInTask { [pair] number, end in
@@ -57,20 +57,50 @@ extension ByteStream {
         fileprivate let stream: ByteStream
         fileprivate let timeout: Duration?
         /// Begins with the next byte of the stream.
-        public func makeAsyncIterator() -> Iterator { Iterator(bytes: self) }
+        public func makeAsyncIterator() -> Iterator { Iterator(ByteSource(stream, timeout)) }
 
-        /// One iteration. It keeps no bytes: what it has not given can be read otherwise.
+        /// One iteration. What it has not given can be read otherwise.
         public struct Iterator: AsyncIteratorProtocol {
-            fileprivate let bytes: Bytes
-            /// The next byte; `nil` at the end.
-            public mutating func next() async throws -> UInt8? { try await next(isolation: nil) }
-            /// The next byte; `nil` at the end.
-            public mutating func next(isolation actor: isolated (any Actor)?) async throws(any Error) -> UInt8? {
-                try Task.checkCancellation()
-                if let byte = bytes.stream.pair.readByteNow() { return byte }
-                // Asking for one byte would read one; the others are for the calls that follow.
-                return try await bytes.stream.readAhead(bytes.timeout)
+            @usableFromInline let source: ByteSource
+            @usableFromInline let borrowed: BorrowedBytes
+
+            fileprivate init(_ source: ByteSource) {
+                self.source = source
+                borrowed = source.loan.borrowed
             }
+
+            /// The next byte; `nil` at the end.
+            @inlinable public mutating func next() async throws -> UInt8? {
+                if let byte = withExtendedLifetime(source, { borrowed.next() }) { return byte }
+                return try await source.nextInTask()
+            }
+            /// The next byte; `nil` at the end.
+            @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async throws(any Error) -> UInt8? {
+                if let byte = withExtendedLifetime(source, { borrowed.next() }) { return byte }
+                return try await source.nextInTask()
+            }
+        }
+    }
+
+    /// Where the bytes of an iteration come from. Its end gives the rest back.
+    @usableFromInline final class ByteSource: Sendable {
+        private let stream: ByteStream
+        private let timeout: Duration?
+        fileprivate let loan = ByteLoan()
+
+        init(_ stream: ByteStream, _ timeout: Duration?) {
+            self.stream = stream
+            self.timeout = timeout
+        }
+
+        deinit { stream.pair.giveBack(loan) }
+
+        @usableFromInline nonisolated(nonsending) func nextInTask() async throws -> UInt8? {
+            if let byte = stream.pair.claimedByte(loan) { return byte }
+            try Task.checkCancellation()
+            if let byte = stream.pair.borrow(loan) { return byte }
+            // Asking for one byte would read one; the others are for the calls that follow.
+            return try await stream.read(.byte, timeout)?.first
         }
     }
 
@@ -119,12 +149,9 @@ extension ByteStream {
         }
     }
 
-    private nonisolated(nonsending) func readAhead(_ timeout: Duration?) async throws -> UInt8? {
-        guard let first = try await read(.byte, timeout) else { return nil }
-        return first.first
-    }
-
     /// The bytes that come, one by one, until the end.
+    ///
+    /// A cancellation ends the wait for bytes, not those that have been read.
     ///
     /// - Parameter timeout: How long to wait for each byte; `nil` is for ever.
     public func bytes(timeout: Duration? = nil) -> Bytes { Bytes(stream: self, timeout: timeout) }

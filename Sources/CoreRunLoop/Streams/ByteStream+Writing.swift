@@ -29,12 +29,16 @@ extension ByteStream {
     ///   - bytes: What to write.
     ///   - completion: Told once, on the loop's thread or the one that closes the stream: `nil` when all bytes were taken.
     public func send(_ bytes: [UInt8], completion: (@Sendable (ByteStreamError?) -> Void)? = nil) {
-        pair.write(WriteWant(bytes: bytes), number: newWaitNumber(), timeout: nil) { result in
-            switch result {
-            case .success: completion?(nil)
-            case .failure(let error): completion?(error as? ByteStreamError)
-            }
-        }
+        let end: WaitEnd<Void> =
+            completion.map { completion in
+                .closure { result in
+                    switch result {
+                    case .success: completion(nil)
+                    case .failure(let error): completion(error as? ByteStreamError)
+                    }
+                }
+            } ?? .nobody
+        pair.write(WriteWant(bytes: bytes), number: newWaitNumber(), timeout: nil, end)
     }
 
     /// How many bytes wait to be written. Any thread.

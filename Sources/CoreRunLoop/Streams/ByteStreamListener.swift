@@ -178,9 +178,9 @@ private final class Body: Sendable {
     }
 
     /// Returns whether there is something to wait for.
-    func wait(_ number: Int, _ timeout: Duration?, _ end: @escaping Wait<Void, ByteStream>.End) -> Bool {
-        let limit = loop.limit(timeout) { [weak self] in
-            if let self { giveUp(number, ByteStreamError(.timedOut, peer: name)) }
+    func wait(_ number: Int, _ timeout: Duration?, _ end: WaitEnd<ByteStream>) -> Bool {
+        let limit = timeout.map {
+            loop.limit($0) { [weak self] in if let self { giveUp(number, ByteStreamError(.timedOut, peer: name)) } }
         }
         let wait = Wait(number, (), limit, end)
         let why = state.withLock { state in

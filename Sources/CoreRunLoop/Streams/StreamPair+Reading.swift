@@ -7,28 +7,31 @@ import Synchronization
 
 extension StreamPair {
     /// Begins to wait, unless the outcome is known. Any thread.
-    func read(_ want: ReadWant, number: Int, timeout: Duration?, _ end: @escaping Wait<ReadWant, [UInt8]?>.End) {
-        let limit = loop.limit(timeout) { [weak self] in self?.giveUpReading(number, self?.error(.timedOut)) }
+    func read(_ want: ReadWant, number: Int, timeout: Duration?, _ end: WaitEnd<[UInt8]?>) {
+        let limit = timeout.map { loop.limit($0) { [weak self] in self?.giveUpReading(number, self?.error(.timedOut)) } }
         let wait = Wait(number, want, limit, end)
-        let (why, isNeeded) = state.withLock { state -> ((any Error)?, Bool) in
-            if state.isClosed { return (state.readEnd?.error, false) }
+        let (why, isNeeded, isHere) = state.withLock { state -> ((any Error)?, Bool, Bool) in
+            if state.isClosed { return (state.readEnd?.error, false, false) }
+            state.takeLoanBack()
             state.reads.append(wait)
-            return (nil, state.mayRead || state.knowsOutcomeOfFirstRead)
+            return (nil, state.mayRead || state.knowsOutcomeOfFirstRead, state.handler == nil && !state.usesTLS)
         }
         if let why { return wait.finish(.failure(why)) }
         if let limit { loop.add(limit, forMode: mode) }
-        if isNeeded { serveSoon() }
+        if !isNeeded { return }
+        if !isHere { return serveSoon() }
+        serveReads()
+        if state.withLock({ $0.handler != nil || $0.writes.first?.want.tls != nil }) { serveSoon() }  // it may have waited for this read
     }
 
     /// The outcome, if nobody has to wait for it. Any thread.
     func readNow(_ want: ReadWant) throws(ByteStreamError) -> ReadOutcome? {
-        guard let result = state.withLock({ $0.reads.isEmpty ? $0.outcome(of: want, self) : nil }) else { return nil }
+        let outcome = state.withLock { state in
+            state.takeLoanBack()
+            return state.reads.isEmpty && !state.isReading ? state.outcome(of: want, self) : nil
+        }
+        guard let result = outcome else { return nil }
         return ReadOutcome(bytes: try result.get())
-    }
-
-    /// The next byte, if it has been read. Any thread.
-    func readByteNow() -> UInt8? {
-        state.withLock { $0.reads.isEmpty && !$0.unread.isEmpty ? $0.unread.takeFirst() : nil }
     }
 
     /// Ends a wait, unless it has ended. No bytes are lost: the next one may have them. Any thread.
@@ -44,6 +47,7 @@ extension StreamPair {
     func set(_ handler: ByteStream.EventHandler?) {
         let old = state.withLock { state in
             let old = state.handler
+            state.takeLoanBack()
             state.handler = state.isClosed ? nil : handler
             return old
         }
@@ -51,36 +55,66 @@ extension StreamPair {
         if handler != nil { loop.perform(inModes: [mode]) { self.serveReads() } }
     }
 
-    /// On the loop's thread.
-    func serveReads() {
-        repeat {
-            while let outcome = state.withLock({ $0.nextReadOutcome(self) }) { outcome() }
-        } while readOnce()
+    /// Tells those who wait what is known, and reads what is there if somebody waits for it, after a change of the state. Any thread; only
+    /// the loop's tells the event handler.
+    func serveReads(after change: (inout State) -> Void = { _ in }) {
+        let isOnLoop = loop.isCurrent
+        var turn = state.withLock { state in
+            change(&state)
+            return state.nextRead(self, isOnLoop)
+        }
+        while let now = turn {
+            switch now {
+            case .told(let wait, let result):
+                wait.finish(result.mapError { $0 })
+                turn = state.withLock { $0.nextRead(self, isOnLoop) }
+            case .bytes(let handler):
+                tellOfBytes(handler)
+                turn = state.withLock { $0.nextRead(self, isOnLoop) }
+            case .end(let handler, let event):
+                handler.call(event)
+                turn = state.withLock { $0.nextRead(self, isOnLoop) }
+            case .read(let reader, let size, let latestCount):
+                let (bytes, result) = read(reader, size, into: isOnLoop && latestCount <= size / 4 ? loop.readBuffer : nil)
+                let failure = result < 0 ? failure(of: reader.stream) : nil
+                turn = state.withLock { state in
+                    state.endRead(bytes, result, failure)
+                    return state.nextRead(self, isOnLoop)
+                }
+            }
+        }
     }
 
-    /// Reads what is there, if somebody waits for it. On the loop's thread.
-    private func readOnce() -> Bool {
-        let turn = state.withLock { state -> (HeldReader, Int)? in
-            guard state.mayRead, state.readEnd == nil, let reader = state.reader, let size = state.sizeOfRead else { return nil }
-            state.mayRead = false
-            return (reader, size)
+    /// Reads once, by way of the loop's buffer, so that the array has the size of what came, or into an array of the size asked for.
+    private func read(_ reader: HeldReader, _ size: Int, into buffer: ReadBuffer?) -> (bytes: [UInt8], result: Int) {
+        if let buffer {
+            let result = unsafe CFReadStreamRead(reader.stream, buffer.start, min(size, ReadBuffer.size))
+            return (buffer.copy(max(0, result)), result)
         }
-        guard let (reader, size) = turn else { return false }
         var result = -1
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             result = unsafe CFReadStreamRead(reader.stream, buffer.baseAddress, size)
             count = max(0, result)
         }
-        let failure = failure(of: reader.stream)
-        state.withLock { state in
-            if state.isClosed { return }
-            if result > 0 { state.unread.append(bytes) }
-            if result == 0 { state.readEnd = .ended }
-            // Without an error another thread has closed the stream.
-            if result < 0, let failure { state.readEnd = .failed(failure) }
-        }
-        return true
+        return (bytes, result)
     }
+
+    /// On the loop's thread. Another thread may have begun to wait for the bytes meanwhile, and have taken them.
+    private func tellOfBytes(_ handler: ByteStream.EventHandler) {
+        var bytes = state.withLock { $0.unread.take(.max) }
+        if bytes.isEmpty { return }
+        handler.call(.bytes(bytes))
+        loop.readBuffer.reuse(&bytes)
+    }
+}
+
+/// What has to be done next for those who read.
+enum ReadTurn {
+    case told(Wait<ReadWant, [UInt8]?>, Result<[UInt8]?, ByteStreamError>)
+    case bytes(ByteStream.EventHandler)
+    case end(ByteStream.EventHandler, ByteStream.Event)
+    /// So many bytes at the most; and how many came the last time.
+    case read(HeldReader, Int, latestCount: Int)
 }
 
 /// What a read that did not wait has brought.
@@ -110,25 +144,37 @@ extension StreamPair.State {
         return readEnd != nil || !unread.isEmpty
     }
 
-    /// What the loop's thread has to tell next.
-    mutating func nextReadOutcome(_ pair: StreamPair) -> WaitOutcome? {
-        guard let wait = reads.first else { return nextEvent() }
-        guard let result = outcome(of: wait.want, pair) else { return nil }
-        _ = reads.removeFirst()
-        return { wait.finish(result.mapError { $0 }) }
+    /// What the calling thread has to do next.
+    mutating func nextRead(_ pair: StreamPair, _ isOnLoop: Bool) -> ReadTurn? {
+        if isReading { return nil }
+        if let wait = reads.first {
+            if let result = outcome(of: wait.want, pair) { return .told(reads.removeFirst(), result) }
+        } else {
+            guard isOnLoop, let handler else { return nil }
+            if !unread.isEmpty { return .bytes(handler) }
+            if let event = endEvent() { return .end(handler, event) }
+        }
+        guard mayRead, readEnd == nil, let reader, let size = sizeOfRead else { return nil }
+        (mayRead, isReading) = (false, true)
+        return .read(reader, size, latestCount: latestCount)
     }
 
-    private mutating func nextEvent() -> WaitOutcome? {
-        guard let handler else { return nil }
-        if !unread.isEmpty {
-            let bytes = unread.take(.max)
-            return { handler.call(.bytes(bytes)) }
-        }
+    mutating func endRead(_ bytes: [UInt8], _ result: Int, _ failure: ByteStreamError?) {
+        isReading = false
+        if isClosed { return }
+        latestCount = bytes.count
+        if result > 0 { unread.append(bytes) }
+        if result == 0 { readEnd = readEnd ?? .ended }
+        // Without an error another thread has closed the stream.
+        if let failure { readEnd = readEnd ?? .failed(failure) }
+    }
+
+    private mutating func endEvent() -> ByteStream.Event? {
         guard let readEnd, !handlerKnowsEnd else { return nil }
         handlerKnowsEnd = true
-        switch readEnd {
-        case .ended: return { handler.call(.ended) }
-        case .failed(let error): return { handler.call(.failed(error)) }
+        return switch readEnd {
+        case .ended: .ended
+        case .failed(let error): .failed(error)
         }
     }
 

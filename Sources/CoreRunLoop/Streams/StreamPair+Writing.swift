@@ -8,17 +8,20 @@ import CoreRunLoopShims
 import Synchronization
 
 extension StreamPair {
-    /// Begins to wait until the bytes have been taken. Any thread.
-    func write(_ want: WriteWant, number: Int, timeout: Duration?, _ end: @escaping Wait<WriteWant, Void>.End) {
-        let limit = loop.limit(timeout) { [weak self] in self?.giveUpWriting(number, self?.error(.timedOut)) }
+    /// Writes at once what there is room for, if nobody else writes. Begins to wait until the other bytes have been taken. Any thread.
+    func write(_ want: WriteWant, number: Int, timeout: Duration?, _ end: WaitEnd<Void>) {
+        let limit = timeout.map { loop.limit($0) { [weak self] in self?.giveUpWriting(number, self?.error(.timedOut)) } }
         let wait = Wait(number, want, limit, end)
-        let (why, isNeeded) = state.withLock { state -> ((any Error)?, Bool) in
-            if state.isClosed { return (state.writeEnd?.error, false) }
+        let isHere = !end.isClosure || loop.isCurrent  // a closure is told on the loop's thread
+        let (why, isNeeded, writer) = state.withLock { state -> ((any Error)?, Bool, HeldWriter?) in
+            if state.isClosed { return (state.writeEnd?.error, false, nil) }
             state.writes.append(wait)
-            return (nil, state.mayWrite || state.writeEnd != nil || want.bytes.isEmpty)
+            if isHere, let writer = state.beginWritingHere() { return (nil, false, writer) }
+            return (nil, state.mayWrite || state.writeEnd != nil || want.bytes.isEmpty, nil)
         }
         if let why { return wait.finish(.failure(why)) }
         if let limit { loop.add(limit, forMode: mode) }
+        if let writer { write(want.bytes, 0, number, to: writer, mayWait: false) }
         if isNeeded { serveSoon() }
     }
 
@@ -47,7 +50,7 @@ extension StreamPair {
             switch turn {
             case nil: return
             case .told(let outcomes): for outcome in outcomes { outcome() }
-            case .write(let writer, let number, let want): write(want, number, to: writer)
+            case .write(let writer, let number, let want): write(want.bytes, want.sent, number, to: writer, mayWait: true)
             case .finish(let writer, let wait): finish(writer, wait)
             case .secure(let writer, let settings): secure(writer, settings)
             case .refuseTLS: end(.tls(Int32(errSSLProtocol)))
@@ -55,18 +58,32 @@ extension StreamPair {
         }
     }
 
-    private func write(_ want: WriteWant, _ number: Int, to writer: HeldWriter) {
-        let written = unsafe want.bytes.withUnsafeBufferPointer { bytes in
-            guard let base = bytes.baseAddress, bytes.count > want.sent else { return 0 }
-            return unsafe CFWriteStreamWrite(writer.stream, base + want.sent, bytes.count - want.sent)
-        }
-        let failure = failure(of: writer.stream)
-        let outcomes = state.withLock { state in
+    /// Writes what is left of a write whose turn it is. `mayWait`: on the loop's thread, which goes on with the next turn.
+    private func write(_ bytes: [UInt8], _ sent: Int, _ number: Int, to writer: HeldWriter, mayWait: Bool) {
+        let (written, isTold) = written(bytes, sent, to: writer, mayWait: mayWait)
+        let failure = written == -1 ? failure(of: writer.stream) : nil
+        let (whole, outcomes, isNeeded) = state.withLock { state in
             state.writing = 0
-            if written < 0, let failure, !state.isClosed { state.writeEnd = .failed(failure) }  // the next turn tells it
-            return written < 0 ? [] : state.sent(want.sent + written, of: want, number, self)
+            if isTold && !state.isClosed { state.mayWrite = true }
+            if written == -Int(SHIM_EBUSY) { state.writesAnywhere = false }
+            if let failure, !state.isClosed { state.writeEnd = .failed(failure) }  // the next turn tells it
+            let (whole, outcomes) = written < 0 ? (nil, []) : state.sent(sent + written, of: bytes.count, number, self)
+            return (whole, outcomes, !mayWait && !state.writes.isEmpty && (state.mayWrite || state.writeEnd != nil))
         }
+        whole?.finish(.success(()))
         for outcome in outcomes { outcome() }
+        if isNeeded { serveSoon() }
+    }
+
+    /// Returns how many bytes were taken, -EAGAIN for no room, -EBUSY if it cannot be done without waiting, or -1; and whether there is
+    /// room as before, of which the C stream does not tell again.
+    private func written(_ bytes: [UInt8], _ sent: Int, to writer: HeldWriter, mayWait: Bool) -> (count: Int, isTold: Bool) {
+        unsafe bytes.withUnsafeBufferPointer { bytes in
+            guard let base = bytes.baseAddress, bytes.count > sent else { return (0, false) }
+            let count = unsafe shim_stream_write_now(writer.stream, base + sent, bytes.count - sent)
+            if count != -Int(SHIM_EBUSY) { return (count, count == bytes.count - sent) }
+            return mayWait ? (unsafe CFWriteStreamWrite(writer.stream, base + sent, bytes.count - sent), false) : (count, true)
+        }
     }
 
     private func finish(_ writer: HeldWriter, _ wait: Wait<WriteWant, Void>) {
@@ -127,6 +144,15 @@ enum WriteTurn {
 }
 
 extension StreamPair.State {
+    /// The last write that was asked for may be done by the thread that asks: it has room, and nobody writes or waits to.
+    mutating func beginWritingHere() -> HeldWriter? {
+        guard writing == 0, mayWrite, writesAnywhere, !usesTLS, writeEnd == nil, let writer, writes.count == 1, let first = writes.first,
+            !first.want.bytes.isEmpty
+        else { return nil }
+        (mayWrite, writing) = (false, first.number)
+        return writer
+    }
+
     mutating func nextWrite(_ pair: StreamPair) -> WriteTurn? {
         guard writing == 0, let first = writes.first else { return nil }
         if case .failed(let error) = writeEnd { return .told(failWrites(error)) }
@@ -152,6 +178,8 @@ extension StreamPair.State {
     private mutating func turnToTLS(_ writer: HeldWriter, _ settings: TLSSettings, _ hasBegun: Bool, _ pair: StreamPair) -> WriteTurn? {
         if hasBegun && !mayWrite { return nil }
         if !hasBegun && !usesTLS {
+            if isReading { return nil }  // what it brings came in the clear; whoever reads has this looked at again
+            takeLoanBack()
             if !unread.isEmpty { return .refuseTLS }
             writes.changeFirst { $0.hasBegun = true }
             usesTLS = true
@@ -161,18 +189,14 @@ extension StreamPair.State {
         return .told([{ wait.finish(hasBegun ? .success(()) : .failure(pair.error(.system(Int32(SHIM_EOPNOTSUPP))))) }])
     }
 
-    /// So many bytes of a write have gone out.
-    mutating func sent(_ count: Int, of want: WriteWant, _ number: Int, _ pair: StreamPair) -> [WaitOutcome] {
-        let isWhole = count == want.bytes.count
+    /// So many bytes of a write have gone out. Returns its wait if these were all.
+    mutating func sent(_ count: Int, of all: Int, _ number: Int, _ pair: StreamPair) -> (whole: Wait<WriteWant, Void>?, [WaitOutcome]) {
         guard let first = writes.first, first.number == number else {  // it was given up meanwhile
-            return isWhole || count == 0 ? [] : cutShort(pair)
+            return (nil, count == all || count == 0 ? [] : cutShort(pair))
         }
-        if isWhole {
-            let wait = writes.removeFirst()
-            return [{ wait.finish(.success(())) }]
-        }
+        if count == all { return (writes.removeFirst(), []) }
         writes.changeFirst { $0.sent = count }
-        return []
+        return (nil, [])
     }
 
     mutating func cutShort(_ pair: StreamPair) -> [WaitOutcome] {

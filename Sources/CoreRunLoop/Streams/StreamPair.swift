@@ -2,8 +2,9 @@
 //
 // The C streams of a byte stream, and those who wait for them.
 //
-// Any thread asks, gives up and closes. Only the loop's thread reads and writes, because a C stream serves one thread at a time. `state`
-// guards the fields, and the C streams are called without it. Continuations and the program's closures are called without it, too.
+// Any thread asks, gives up and closes. A C stream serves one thread at a time: `isReading` and `writing` say that one is at it. Only the
+// loop's thread makes a call that may wait, tells the program's closures, and does what is left; a thread that asks may read what was told
+// of, and write what there is room for. `state` guards the fields. C streams, continuations and closures are called without it.
 //
 // Always true: nothing is read unless somebody waits for bytes. So the bytes in memory are those of one read, and of what the longest wait
 // has asked for. An end of a direction is final: `readEnd` and `writeEnd` never change back, and only closing replaces them.
@@ -64,10 +65,18 @@ final class StreamPair: Sendable {
         var mayRead = false
         var mayWrite = false
         var unread = ByteQueue()
+        /// Bytes before those, which an iteration has borrowed.
+        var loan: ByteLoan?
         var reads = WaitList<ReadWant, [UInt8]?>()
         var writes = WaitList<WriteWant, Void>()
-        /// The write that the loop's thread is at; 0 if it is at none.
+        /// The write that some thread is at; 0 if none is. Nobody else uses the C stream then.
         var writing = 0
+        /// Another thread than the loop's may write: nothing has said yet that the C stream may have to wait.
+        var writesAnywhere = true
+        /// Some thread reads, and then goes on with those who wait. Nobody else uses the C stream then, or tells anybody anything.
+        var isReading = false
+        /// How many bytes the latest read has brought.
+        var latestCount = 0
         var readEnd: StreamEnd?
         var writeEnd: StreamEnd?
         var handler: ByteStream.EventHandler?
@@ -101,6 +110,9 @@ final class StreamPair: Sendable {
         let error = CFWriteStreamGetError(writer)
         return error.domain == 0 ? nil : ByteStreamError(error, CFWriteStreamCopyError(writer), peer: peer)
     }
+
+    private var failureOfReader: ByteStreamError? { state.withLock { $0.reader }.flatMap { failure(of: $0.stream) } }
+    private var failureOfWriter: ByteStreamError? { state.withLock { $0.writer }.flatMap { failure(of: $0.stream) } }
 
     // MARK: The C streams
 
@@ -152,9 +164,8 @@ final class StreamPair: Sendable {
 
     /// On the loop's thread.
     private func readerTells(_ event: CFStreamEventType) {
-        guard let reader = state.withLock({ $0.reader }) else { return }
-        let failure = failure(of: reader.stream)
-        state.withLock { state in
+        let failure = event == .errorOccurred ? failureOfReader : nil
+        serveReads { state in
             if state.isClosed { return }
             switch event {
             case .openCompleted: state.isOpen = true
@@ -164,13 +175,11 @@ final class StreamPair: Sendable {
             default: break
             }
         }
-        serveReads()
     }
 
     /// On the loop's thread.
     private func writerTells(_ event: CFStreamEventType) {
-        guard let writer = state.withLock({ $0.writer }) else { return }
-        let failure = failure(of: writer.stream)
+        let failure = event == .errorOccurred ? failureOfWriter : nil
         state.withLock { state in
             if state.writer == nil { return }
             switch event {
@@ -221,7 +230,8 @@ extension StreamPair.State {
         (isClosed, reader, writer, handler) = (true, nil, nil, nil)
         (mayRead, mayWrite) = (false, false)
         (readEnd, writeEnd) = (.failed(why), .failed(why))
-        unread = ByteQueue()
+        _ = loan?.takeBack()
+        (unread, loan) = (ByteQueue(), nil)
     }
 
     mutating func failReads(_ why: any Error) -> [WaitOutcome] {

@@ -332,10 +332,9 @@ private func outcome<Result: Sendable>(
 
 /// A task's wait for a request. It ends once: by the request's end or by the task's cancellation.
 private final class RequestWait<Value: Sendable>: Sendable {
-    typealias End = @Sendable (Result<Value, any Error>) -> Void
-    private let state = Mutex<(request: Request, end: End)?>(nil)
+    private let state = Mutex<(request: Request, end: WaitEnd<Value>)?>(nil)
 
-    func begin(_ request: Request, _ end: @escaping End) { state.withLock { $0 = (request, end) } }
+    func begin(_ request: Request, _ end: WaitEnd<Value>) { state.withLock { $0 = (request, end) } }
 
     func finish(_ result: Result<Value, any Error>) { state.withLock { $0.take() }?.end(result) }
 

@@ -15,6 +15,7 @@
 
 #include "../../../Headers/CoreFoundation/CFMessagePort.h"
 #include "../../../Headers/CoreFoundation/CFRunLoop.h"
+#include "../../../Headers/CoreFoundation/CFStream.h"
 
 #pragma clang assume_nonnull begin
 
@@ -140,6 +141,10 @@ struct shim_lock *shim_lock_create(void);
 void shim_lock_destroy(struct shim_lock *lock);
 void shim_lock_take(struct shim_lock *lock);
 void shim_lock_drop(struct shim_lock *lock);
+
+/* Has every thread of the process pass a full fence. Returns false where that cannot be had. */
+bool shim_can_fence_everywhere(void);
+void shim_fence_everywhere(void);
 
 /* Writes to the standard error output. */
 void shim_report(const uint8_t *_Nonnull text, intptr_t length);
@@ -277,6 +282,12 @@ void shim_socket_unlink(const uint8_t *_Nonnull address, intptr_t length, struct
 int shim_connections_listen(int family, const uint8_t *_Nonnull address, intptr_t length);
 /* Returns an accepted connection. -EAGAIN: there is none. */
 int shim_connections_accept(int listener);
+/*
+ * Writes without waiting, beside another thread that uses the stream. Returns how many bytes were taken; -EAGAIN if there is no room, of
+ * which the stream's client is told; -EBUSY if only CFWriteStreamWrite on the loop's thread can; -1 if the stream has failed. After a
+ * write that took all bytes, the client is not told of room again.
+ */
+intptr_t shim_stream_write_now(CFWriteStreamRef stream, const uint8_t *bytes, intptr_t size);
 /* Tells the peer that nothing more will be sent. */
 int shim_connection_end_sending(int socket);
 /* How a descriptor is open: one of these, or -EBADF. */
@@ -286,6 +297,7 @@ int shim_descriptor_access(int descriptor);
 int shim_descriptor_copy(int descriptor);
 /* Numbers of errno. */
 enum { SHIM_EAGAIN = EAGAIN, SHIM_EINVAL = EINVAL, SHIM_ENOMEM = ENOMEM, SHIM_ENOSYS = ENOSYS, SHIM_EOPNOTSUPP = EOPNOTSUPP };
+enum { SHIM_EBUSY = EBUSY };
 
 /* Returns a descriptor that is readable while one of the sockets in it is. */
 int shim_poll_set_create(void);

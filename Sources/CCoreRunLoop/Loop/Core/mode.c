@@ -181,6 +181,16 @@ REQUIRES(the_loop_lock) struct mode *mode_declare(CFRunLoopRef loop, CFStringRef
     return mode;
 }
 
+bool mode_common_are_several(CFRunLoopRef loop)
+{
+    bool are_several;
+
+    loop_lock(loop);
+    are_several = loop->common_modes && loop->common_modes->next_common;
+    loop_unlock(loop);
+    return are_several;
+}
+
 REQUIRES(the_loop_lock) void mode_make_common(CFRunLoopRef loop, struct mode *mode)
 {
     invariant(!mode->is_common && !*loop->common_modes_end); /* a mode is common for good, and stands in the list once */

@@ -105,6 +105,8 @@ REQUIRES(the_loop_lock) struct mode *mode_create_undeclared(CFRunLoopRef loop, C
  */
 REQUIRES(the_loop_lock) bool mode_resolve(CFRunLoopRef loop, CFStringRef name, struct mode **ret_mode);
 
+/* Whether the loop has more than one common mode: there is always the default mode. */
+EXCLUDES(the_loop_lock) bool mode_common_are_several(CFRunLoopRef loop);
 /* Puts a mode among the common ones. It must not be there. The caller adds the common items to it. */
 REQUIRES(the_loop_lock) void mode_make_common(CFRunLoopRef loop, struct mode *mode);
 

@@ -200,6 +200,25 @@ CFIndex connection_write(struct stream *s, const UInt8 *bytes, CFIndex size)
     return result;
 }
 
+/* TLS may have to read before it can write: then room says nothing, and only the call that waits can tell. */
+CFIndex connection_write_now(struct stream *s, const UInt8 *bytes, CFIndex size)
+{
+    struct stream_connection *c = connection_of(s);
+    struct transfer transfer;
+    CFIndex result = -EBUSY;
+
+    if (begin_transfer(c, kernel_writable, &transfer) && !transfer.session) {
+        do {
+            result = kernel.socket_send(c->descriptor, bytes, (size_t)(size < most_at_once ? size : most_at_once), NULL, 0, 0);
+        } while (result == -EINTR);
+        if (is_error_of_connection(result)) {
+            note_error(c, result);
+        }
+    }
+    connection_unlock(c);
+    return result;
+}
+
 /* ---- looking ---- */
 
 /* Returns the event, or a negative errno. `peeked` is the number of bytes that were found, 0 at the end, or a negative errno. */

@@ -13,6 +13,7 @@
 /* Entries of the kind's table; struct stream_kind says what each does. */
 CFIndex connection_read(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end);
 CFIndex connection_write(struct stream *s, const UInt8 *bytes, CFIndex size);
+CFIndex connection_write_now(struct stream *s, const UInt8 *bytes, CFIndex size);
 int connection_look(struct stream *s, uint32_t ready);
 
 #endif

@@ -199,6 +199,7 @@ static const struct stream_kind socket_kind = {
     .finish_open = finish_open,
     .read = connection_read,
     .write = connection_write,
+    .write_now = connection_write_now,
     .look = connection_look,
     .close = leave,
     .finalize = finalize,

@@ -221,8 +221,11 @@ EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
     }
 }
 
-/* Ends what begin_transfer began. `result` is below 0 if the stream has failed. */
-EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex result, bool at_end)
+/*
+ * Ends what begin_transfer began. `result` is below 0 if the stream has failed. `still_holds` has the lasting event if that holds as
+ * before, so that it need not be told again.
+ */
+EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex result, bool at_end, uint8_t still_holds)
 {
     bool is_heard;
 
@@ -231,14 +234,15 @@ EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex resul
     invariant(s->is_transferring);
     s->transfers = s->transfers == transfer_none ? transfer_once : transfer_many;
     if (s->status == kCFStreamStatusOpen) {
-        s->told = 0;
+        s->told &= still_holds;
         if (result < 0) {
             fail(s, result);
         } else if (at_end) {
             reach_end(s);
         }
     }
-    is_heard = s->carriers.kind != carrier_none; /* scheduling a stream has the loop look */
+    /* Scheduling a stream has the loop look. Of an event that is told still, nothing is awaited. */
+    is_heard = s->carriers.kind != carrier_none && !s->told;
     if (!stream_unclaim_and_unlock(s) && is_heard) {
         stream_events_changed(s);
     }
@@ -260,7 +264,7 @@ CFIndex stream_read(struct stream *s, UInt8 *bytes, CFIndex size)
     if (size > 0) {
         result = s->kind->read(s, bytes, size, &at_end);
     }
-    end_transfer(s, result, at_end);
+    end_transfer(s, result, at_end, 0);
     return result < 0 ? -1 : result;
 }
 
@@ -282,7 +286,7 @@ const UInt8 *stream_lend(struct stream *s, CFIndex most, CFIndex *ret_count)
         return NULL;
     }
     bytes = s->kind->lend(s, most, ret_count, &at_end);
-    end_transfer(s, 0, at_end);
+    end_transfer(s, 0, at_end, 0);
     return bytes;
 }
 
@@ -296,7 +300,43 @@ CFIndex stream_write(struct stream *s, const UInt8 *bytes, CFIndex size)
     if (size > 0) {
         result = s->kind->write(s, bytes, size);
     }
-    end_transfer(s, result, false);
+    end_transfer(s, result, false, 0);
+    return result < 0 ? -1 : result;
+}
+
+/* Claims an open stream for a write that does not wait. */
+EXCLUDES(the_item_lock) static bool begin_write_now(struct stream *s)
+{
+    struct stream_carriers resting = stream_carriers_none;
+    bool begins;
+
+    stream_lock(s);
+    stream_check_invariants(s);
+    begins = s->kind->write_now && s->status == kCFStreamStatusOpen && !s->is_claimed;
+    if (begins) {
+        s->is_claimed = true;
+        s->is_transferring = true;
+        resting = stream_events_rest(s);
+    }
+    stream_unlock(s);
+    stream_carriers_tell(s, resting, false);
+    return begins;
+}
+
+CFIndex stream_write_now(struct stream *s, const UInt8 *bytes, CFIndex size)
+{
+    CFIndex result;
+
+    if (size <= 0 || !bytes || !begin_write_now(s)) {
+        return -EBUSY;
+    }
+    result = s->kind->write_now(s, bytes, size);
+    if (result == -EAGAIN || result == -EBUSY) {
+        /* What was told holds as before if nobody could say. */
+        end_transfer(s, 0, false, result == -EBUSY ? stream_lasting_event(s) : 0);
+        return result;
+    }
+    end_transfer(s, result, false, result == size ? stream_lasting_event(s) : 0);
     return result < 0 ? -1 : result;
 }
 

@@ -88,6 +88,8 @@ struct stream_kind {
     const UInt8 *(*lend)(struct stream *s, CFIndex most, CFIndex *ret_count, bool *ret_at_end);
     /* At least one byte, unless there are none to write. Waits. For write streams only. */
     CFIndex (*write)(struct stream *s, const UInt8 *bytes, CFIndex size);
+    /* As `write`, without waiting: -EAGAIN if there is no room, -EBUSY if only `write` can tell. NULL: it always is. */
+    CFIndex (*write_now)(struct stream *s, const UInt8 *bytes, CFIndex size);
     /*
      * The events among HasBytes, CanAccept and End that hold now. `ready` has bits of enum kernel_readiness, or is 0: then it asks itself.
      * NULL: the stream's is_ready tells.
@@ -182,6 +184,11 @@ EXCLUDES(the_item_lock) bool stream_is_available(struct stream *s);
 EXCLUDES(the_item_lock) CFIndex stream_read(struct stream *s, UInt8 *bytes, CFIndex size);
 EXCLUDES(the_item_lock) const UInt8 *stream_lend(struct stream *s, CFIndex most, CFIndex *ret_count);
 EXCLUDES(the_item_lock) CFIndex stream_write(struct stream *s, const UInt8 *bytes, CFIndex size);
+/*
+ * As stream_write, but never waits. -EAGAIN: there is no room; the client is told of it. -EBUSY: nothing was done, as the stream is
+ * claimed, or is not open, or its kind cannot. -1: it has failed. After a write that took all bytes, the client is not told of room again.
+ */
+EXCLUDES(the_item_lock) CFIndex stream_write_now(struct stream *s, const UInt8 *bytes, CFIndex size);
 EXCLUDES(the_item_lock) CFTypeRef stream_copy_property(struct stream *s, CFStringRef name);
 EXCLUDES(the_item_lock) bool stream_set_property(struct stream *s, CFStringRef name, CFTypeRef value);
 

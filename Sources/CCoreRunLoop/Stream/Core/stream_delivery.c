@@ -3,6 +3,7 @@
 #include "Stream/Core/stream_delivery.h"
 
 #include "Loop/Core/callout_cleanup.h"
+#include "Loop/Core/mode.h"
 #include "Loop/Core/thread_loop.h"
 #include "Stream/Core/stream_carriers.h"
 #include "Stream/Core/stream_events.h"
@@ -87,10 +88,17 @@ EXCLUDES(the_item_lock) static bool has_to_stop(struct stream *s, uint32_t depar
     return has_left || is_released;
 }
 
-/* Whether the stream is in more modes than one, each of which has reports of its own. */
-REQUIRES(the_item_lock) static bool has_several_modes(const struct stream *s)
+/* Whether the stream is in more modes of loops than one, each of which has reports of its own. */
+EXCLUDES(the_item_lock) static bool has_several_modes(struct stream *s, CFRunLoopRef loop)
 {
-    return s->modes.count > 1 || (s->modes.count == 1 && CFEqual(s->modes.list[0].mode, kCFRunLoopCommonModes));
+    bool has_several;
+    bool is_in_common;
+
+    stream_lock(s);
+    is_in_common = s->modes.count == 1 && mode_name_is_common(s->modes.list[0].mode);
+    has_several = s->modes.count > 1 || (is_in_common && s->modes.list[0].loop != loop);
+    stream_unlock(s);
+    return has_several || (is_in_common && mode_common_are_several(loop));
 }
 
 /*
@@ -98,7 +106,7 @@ REQUIRES(the_item_lock) static bool has_several_modes(const struct stream *s)
  * date and reading would wait. It can be believed if the program has moved bytes only once since a report was last told, in its callback,
  * and if no other mode has a report of its own.
  */
-EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, uint32_t ready, bool was_called)
+EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, CFRunLoopRef loop, uint32_t ready, bool was_called)
 {
     bool is_doubtful;
     bool looks;
@@ -106,9 +114,12 @@ EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, uint32_t ready, bo
     stream_lock(s);
     looks =
         stream_events_await_lasting(s) && (ready || !stream_carriers_watch(s) || atomic_load_explicit(&s->is_ready, memory_order_acquire));
-    is_doubtful = was_called || s->transfers == transfer_many || has_several_modes(s);
+    is_doubtful = was_called || s->transfers == transfer_many;
     stream_unlock(s);
-    return looks ? stream_look(s, is_doubtful ? 0 : ready) : 0;
+    if (!looks) {
+        return 0;
+    }
+    return stream_look(s, is_doubtful || has_several_modes(s, loop) ? 0 : ready);
 }
 
 /* Any callout may close the stream, after which nothing is due (rule 315). */
@@ -120,7 +131,7 @@ EXCLUDES(the_item_lock) static void tell_all(struct stream *s, CFRunLoopRef loop
     if (was_called && has_to_stop(s, departures)) {
         return;
     }
-    lasting = look(s, ready, was_called);
+    lasting = look(s, loop, ready, was_called);
     for (uint8_t event = kCFStreamEventHasBytesAvailable; event <= kCFStreamEventEndEncountered; event = (uint8_t)(event << 1)) {
         if (tell(s, loop, event, lasting, ready && !was_called) && (has_to_stop(s, departures) || (event & lasting))) {
             return;
