@@ -6,12 +6,12 @@
  * A container or truth value that is met again is written again, although the references are all to the first, because Core Foundation does
  * so. It ends after many: a few arrays, each twice in the next, would make as many as there are memory for.
  */
-#include "Format/binary_writer.h"
+#include "Binary/binary_writer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "Format/binary_format.h"
+#include "Binary/binary_format.h"
 #include "Support/invariant.h"
 #include "Tree/object_table.h"
 #include "Tree/tree_walk.h"

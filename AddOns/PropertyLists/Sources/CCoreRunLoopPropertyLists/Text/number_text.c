@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as XML has them (number_text.h). */
-#include "Format/number_text.h"
+#include "Text/number_text.h"
 
 #include <ctype.h>
 #include <locale.h>
