@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short calls that make trees for tests, and compare what is read. The caller releases what they return; containers take what they are given. */
+/*
+ * Short calls that make trees for tests, and compare what is read. The caller releases what they return; containers take what they are
+ * given.
+ */
 #ifndef CRL_TESTS_PLIST_MAKER_H
 #define CRL_TESTS_PLIST_MAKER_H
 

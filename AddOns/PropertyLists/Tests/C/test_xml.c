@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Property lists in XML: what each document is, and which bytes are written. The rows are what Core Foundation does, unless a row says otherwise. */
+/*
+ * Property lists in XML: what each document is, and which bytes are written. The rows are what Core Foundation does, unless a row says
+ * otherwise.
+ */
 #include <math.h>
 #include <string.h>
 

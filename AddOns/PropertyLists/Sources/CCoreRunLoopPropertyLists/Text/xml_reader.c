@@ -2,8 +2,8 @@
 /*
  * Reads a tree from XML (xml_reader.h). Its containers are open in the builder, so the reader needs no stack of its own.
  *
- * It takes and refuses what Core Foundation does: a root may stand alone or in a plist, what is behind it does not count, characters that XML
- * does not have are taken as they are, and carriage returns stay.
+ * It takes and refuses what Core Foundation does: a root may stand alone or in a plist, what is behind it does not count, characters that
+ * XML does not have are taken as they are, and carriage returns stay.
  */
 #include "Text/xml_reader.h"
 

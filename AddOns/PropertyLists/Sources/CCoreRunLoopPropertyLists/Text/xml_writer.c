@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a tree in XML (xml_writer.h), in the bytes that Core Foundation writes: a tab for each level, keys by their letters, and in strings
- * only <, > and & in other words. Characters that XML does not have are written as they are.
+ * Writes a tree in XML (xml_writer.h), in the bytes that Core Foundation writes: a tab for each level, keys by their letters, and in
+ * strings only <, > and & in other words. Characters that XML does not have are written as they are.
  */
 #include "Text/xml_writer.h"
 
