@@ -8,6 +8,13 @@
 plist_TEST_PARTS := Stream/stream_recorder
 $(call add_on_library,PropertyLists,plist)
 
+# libCoreFoundation.so has it inside.
+$(PLAIN): $(B)/plain/plist-whole.o
+$(B)/plain/plist-names: $(B)/plain/names $(plist_SHARED)
+	$(Q){ cat $<; $(TOOLS)nm -D --defined-only $(plist_SHARED) | sed -n 's/.* crl_\(.*\)/crl_\1 \1/p'; } > $@
+$(B)/plain/plist-whole.o: $(B)/plist-whole.o $(B)/plain/plist-names
+	$(Q)$(OBJCOPY) --redefine-syms=$(B)/plain/plist-names $< $@
+
 .PHONY: conformance-plist
 WING_CHECKS += conformance-plist
 WING_CHECK_NEEDS += $(plist_STATIC) $(STATIC)
