@@ -3,6 +3,7 @@
 # The add-on library libcorerunloop-plist: property lists.
 
 ### check-plist      the tests of property lists; TEST_FLAGS="--filter NAME" picks some
+### bench-plist      files of ten megabytes beside the toolchain and libplist; BENCH_ARGUMENTS=ROUNDS
 ### conformance-plist   random trees and odd inputs beside the Swift toolchain's Core Foundation; PLIST_TREES=1000
 
 plist_TEST_PARTS := Stream/stream_recorder
@@ -22,3 +23,7 @@ PLIST_TREES ?= 1000
 conformance-plist: $(plist_STATIC) $(STATIC)
 	$(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run --build $(B)/conformance-plist --libraries "$^" \
 	--trees $(PLIST_TREES) --first $(SEED)
+
+BENCHMARKS += plist
+bench-plist_NEEDS = $(plist_STATIC) $(STATIC)
+bench-plist = $(Q)CC="$(CC)" AddOns/PropertyLists/Benchmarks/run $(B)/bench/plist "$(plist_STATIC) $(STATIC)" $(BENCH_ARGUMENTS)

@@ -6,7 +6,6 @@ import struct
 HEAD = b'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "a">\n<plist version="1.0">\n'
 
 ELEMENTS = [
-   
     b'<dict><key>b</key><string>1</string><key>a</key><string>2</s'
     b'tring><key>B</key><string/><key>a10</key><true/><key>a2</key><false/></dict>',
     b'<dict><key>a</key><string>1</string><key>a</key><string>2</string></dict>', b'<dict><key>a</key></dict>',

@@ -88,7 +88,7 @@ bool xml_scanner_skip(struct xml_scanner *scanner, bool may_be_document_type)
 static enum xml_element element_named(const uint8_t *name, size_t length)
 {
     for (int element = xml_plist; element < xml_unknown; element++) {
-        if (names[element][0] == name[0] && strlen(names[element]) == length && memcmp(names[element], name, length) == 0) {
+        if (strlen(names[element]) == length && memcmp(names[element], name, length) == 0) {
             return (enum xml_element)element;
         }
     }

@@ -9,7 +9,7 @@
 
 /* Identities of what counts by its value. No object has such an address. */
 enum common_identity {
-    common_integers = 2, /* added to an integer from the first to the last */
+    common_integers = 2, /* added to an integer from the first to the last, which gives 1 to 14 */
     common_integer_first = -1,
     common_integer_last = 12,
     common_nan = 32,
@@ -21,6 +21,9 @@ enum common_identity {
     common_short_one,
     common_empty_string
 };
+
+/* A repeated object has no identity, and no place. */
+enum { no_identity = 0 };
 
 static uint64_t identity_of_number(CFNumberRef number)
 {
@@ -87,20 +90,24 @@ static bool grow(struct object_table *table)
     table->place_count = capacity * 2;
     table->capacity = capacity;
     for (size_t i = 0; i < table->count; i++) {
-        take_place(table, table->objects[i].identity, i);
+        if (table->objects[i].identity != no_identity) {
+            take_place(table, table->objects[i].identity, i);
+        }
     }
     return true;
 }
 
-static bool append(struct object_table *table, CFTypeRef object, uint64_t identity, enum tree_kind kind, uint32_t *ret_number)
+static bool append(struct object_table *table, CFTypeRef object, uint64_t identity, enum tree_kind kind)
 {
     if (table->count == table->capacity && !grow(table)) {
         return false;
     }
     invariant(table->count < table->capacity && table->capacity * 2 <= table->place_count);
-    *ret_number = (uint32_t)table->count;
     table->objects[table->count] = (struct numbered_object){object, identity, kind};
-    take_place(table, identity, table->count++);
+    if (identity != no_identity) {
+        take_place(table, identity, table->count);
+    }
+    table->count++;
     return true;
 }
 
@@ -115,15 +122,13 @@ enum object_table_result object_table_add(struct object_table *table, CFTypeRef 
             return object_is_known;
         }
     }
-    return append(table, object, identity, kind, ret_number) ? object_is_new : object_lacks_memory;
+    *ret_number = (uint32_t)table->count;
+    return append(table, object, identity, kind) ? object_is_new : object_lacks_memory;
 }
 
-/* The first of equal identities is found first, as places are taken in the order of the numbers. */
 bool object_table_repeat(struct object_table *table, CFTypeRef object, enum tree_kind kind)
 {
-    uint32_t number;
-
-    return append(table, object, identity_of(object, kind), kind, &number);
+    return append(table, object, no_identity, kind);
 }
 
 void object_table_free(struct object_table *table)

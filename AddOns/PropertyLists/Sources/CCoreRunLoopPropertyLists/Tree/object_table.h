@@ -18,7 +18,7 @@
 struct object_table {
     struct numbered_object {
         CFTypeRef object;
-        uint64_t identity; /* its address, or less than the first address for what counts by its value */
+        uint64_t identity; /* its address, or less than the first address for what counts by its value; 0 if it is there already */
         enum tree_kind kind;
     } *objects;
     size_t count;
