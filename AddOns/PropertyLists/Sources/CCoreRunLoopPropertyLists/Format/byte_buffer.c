@@ -8,7 +8,7 @@
 
 enum { capacity_first = 256 };
 
-uint8_t *byte_buffer_reserve(struct byte_buffer *buffer, size_t count)
+uint8_t *byte_buffer_grow(struct byte_buffer *buffer, size_t count)
 {
     size_t needed;
     size_t capacity = buffer->capacity > SIZE_MAX / 2 ? SIZE_MAX : buffer->capacity * 2;

@@ -17,9 +17,16 @@ struct byte_buffer {
     bool lacks_memory;
 };
 
-/* Makes room for `count` more bytes, and returns where they begin; NULL without memory. */
-uint8_t *byte_buffer_reserve(struct byte_buffer *buffer, size_t count);
+/* Makes more room than there is. */
+uint8_t *byte_buffer_grow(struct byte_buffer *buffer, size_t count);
 void byte_buffer_free(struct byte_buffer *buffer);
+
+/* Makes room for `count` more bytes, and returns where they begin; NULL without memory. */
+static inline uint8_t *byte_buffer_reserve(struct byte_buffer *buffer, size_t count)
+{
+    return count < buffer->capacity - buffer->count && !buffer->lacks_memory ? buffer->bytes + buffer->count
+                                                                             : byte_buffer_grow(buffer, count);
+}
 
 static inline void byte_buffer_append(struct byte_buffer *buffer, const void *bytes, size_t count)
 {

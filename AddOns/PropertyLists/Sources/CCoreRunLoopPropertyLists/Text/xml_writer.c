@@ -28,18 +28,15 @@ static void append_tabs(struct byte_buffer *buffer, size_t count)
     }
 }
 
-/* What stands for an ASCII character, or NULL. */
-static const char *escape_of(UniChar unit)
-{
-    return unit == '<' ? "&lt;" : unit == '>' ? "&gt;" : unit == '&' ? "&amp;" : NULL;
-}
+/* What stands for a character; NULL: the character. */
+static const char *const escapes[128] = {['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;"};
 
 static void append_ascii(struct byte_buffer *buffer, const char *text, size_t length)
 {
     size_t first = 0;
 
     for (size_t i = 0; i < length; i++) {
-        const char *escape = escape_of((UniChar)text[i]);
+        const char *escape = escapes[text[i] & 0x7F];
 
         if (escape) {
             byte_buffer_append(buffer, text + first, i - first);
@@ -54,7 +51,7 @@ static void append_ascii(struct byte_buffer *buffer, const char *text, size_t le
 static void append_units(struct byte_buffer *buffer, const UniChar *units, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
-        const char *escape = escape_of(units[i]);
+        const char *escape = units[i] < 128 ? escapes[units[i]] : NULL;
         uint32_t character = units[i];
 
         if (escape) {

@@ -11,18 +11,21 @@
 struct key_and_value {
     const void *key;
     const void *value;
+    const char *ascii; /* of the key, or NULL */
+    size_t length; /* of the key */
 };
 
-/* Keys that are no strings stay where they are; a tree with such keys is not written. */
 static int compare_keys(const void *one, const void *other)
 {
-    CFTypeRef key1 = ((const struct key_and_value *)one)->key;
-    CFTypeRef key2 = ((const struct key_and_value *)other)->key;
+    const struct key_and_value *pair1 = one;
+    const struct key_and_value *pair2 = other;
+    int order;
 
-    if (tree_kind_of(key1) != tree_string || tree_kind_of(key2) != tree_string) {
-        return 0;
+    if (!pair1->ascii || !pair2->ascii) {
+        return (int)CFStringCompare(pair1->key, pair2->key, 0);
     }
-    return (int)CFStringCompare(key1, key2, 0);
+    order = memcmp(pair1->ascii, pair2->ascii, pair1->length < pair2->length ? pair1->length : pair2->length);
+    return order != 0 ? order : (pair1->length > pair2->length) - (pair1->length < pair2->length);
 }
 
 static bool sort_pairs(const void **objects, size_t count)
@@ -33,7 +36,8 @@ static bool sort_pairs(const void **objects, size_t count)
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        pairs[i] = (struct key_and_value){objects[i], objects[count + i]};
+        pairs[i] = (struct key_and_value){objects[i], objects[count + i], CFStringGetCStringPtr(objects[i], kCFStringEncodingASCII),
+                                          (size_t)CFStringGetLength(objects[i])};
     }
     qsort(pairs, count, sizeof *pairs, compare_keys);
     for (size_t i = 0; i < count; i++) {
@@ -44,7 +48,7 @@ static bool sort_pairs(const void **objects, size_t count)
     return true;
 }
 
-static bool enter(struct tree_walk *walk, CFTypeRef container)
+static bool enter(struct tree_walk *walk, CFTypeRef container, enum tree_kind kind)
 {
     struct tree_level level = {container, NULL, 0, 0};
 
@@ -58,7 +62,7 @@ static bool enter(struct tree_walk *walk, CFTypeRef container)
         walk->levels = levels;
         walk->capacity = capacity;
     }
-    if (tree_kind_of(container) == tree_array) {
+    if (kind == tree_array) {
         level.count = CFArrayGetCount(container);
     } else {
         level.count = CFDictionaryGetCount(container);
@@ -80,6 +84,7 @@ static enum tree_step meet(struct tree_walk *walk, CFTypeRef object, enum tree_k
 {
     *ret_kind = object ? tree_kind_of(object) : tree_foreign;
     walk->inside = tree_kind_is_container(*ret_kind) ? object : NULL;
+    walk->inside_kind = *ret_kind;
     return tree_meets;
 }
 
@@ -116,7 +121,7 @@ enum tree_step tree_walk_next(struct tree_walk *walk, CFTypeRef *ret_object, enu
         return meet(walk, *ret_object, ret_kind);
     }
     if (walk->inside) {
-        if (!enter(walk, walk->inside)) {
+        if (!enter(walk, walk->inside, walk->inside_kind)) {
             return tree_lacks_memory;
         }
         walk->inside = NULL;

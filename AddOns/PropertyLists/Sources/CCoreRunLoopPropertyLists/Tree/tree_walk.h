@@ -14,7 +14,7 @@
 
 #include "Tree/tree_kind.h"
 
-/* Of a dictionary: keys by their letters, each before its value; or first all keys in the dictionary's own order, and then all values. */
+/* Of a dictionary: keys, which have to be strings, by their letters, each before its value; or first all keys in the dictionary's own order, and then all values. */
 enum tree_order { tree_sorted_pairs, tree_keys_first };
 
 enum tree_step {
@@ -35,6 +35,7 @@ struct tree_level {
 struct tree_walk {
     CFTypeRef root; /* NULL once it has been met */
     CFTypeRef inside; /* a container that has just been met and is to be entered, or NULL */
+    enum tree_kind inside_kind;
     enum tree_order order;
     struct tree_level *levels;
     size_t depth; /* of the levels in use */
