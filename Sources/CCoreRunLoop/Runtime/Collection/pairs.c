@@ -101,10 +101,10 @@ struct hash_slot *pairs_find(const struct pairs *pairs, const void *key)
 
 bool pairs_add(struct pairs *pairs, const void *key, const void *value)
 {
-    if (pairs_find(pairs, key) != NULL) {
+    uint64_t hash = hash_of_key(pairs, key);
+    if (pairs->table.count != 0 && hash_table_find(&pairs->table, hash, key, keys_equal, pairs) != NULL) {
         return true;
     }
-    uint64_t hash = hash_of_key(pairs, key);
     const void *own_key = retain(pairs, pairs->key.retain, key);
     const void *own_value = retain(pairs, pairs->value.retain, value);
     /* Room is made after the callbacks, which may have used it up. */
