@@ -27,7 +27,7 @@ static const char *find_reason(const struct reason *reasons, size_t count, CFInd
 const char *error_reason_of_tls(CFIndex code)
 {
     static const struct reason reasons[] = {
-        {errSSLProtocol, "The peer does not speak TLS, or no version that is allowed here"},
+        {errSSLProtocol, "The peer does not speak TLS, breaks its rules, or has no version that is allowed here"},
         {errSSLNegotiation, "The peer has no cipher of TLS that is allowed here"},
         {errSSLFatalAlert, "The peer sent an alert of TLS"},
         {errSSLClosedAbort, "The peer closed the connection in the handshake of TLS"},
