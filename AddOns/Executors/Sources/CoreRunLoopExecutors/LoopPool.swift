@@ -134,8 +134,8 @@ final class LoopPool: Sendable {
         self.source = source
     }
 
-    /// Runs the loop until there may be jobs, or lets it have one pass. Only then is the source in it: a job that runs the loop itself, until
-    /// a mode has nothing left, is not to wait for it.
+    /// Runs the loop until there may be jobs, or lets it have one pass. Only then is the source in it: a job that runs the loop itself,
+    /// until a mode has nothing left, is not to wait for it.
     func sleep(_ isWaiting: Bool) {
         CFRunLoopAddSource(loop.getCFRunLoop(), source, kCFRunLoopDefaultMode)
         _ = loop.run(in: .default, for: isWaiting ? nil : .zero, returnAfterSourceHandled: true)
