@@ -82,7 +82,7 @@ final class LoopPool: Sendable {
                 left -= 1
             }
             main_hook_end_stranded_child()
-            _ = worker.loop.run(in: .default, for: left > 0 ? nil : .zero, returnAfterSourceHandled: true)
+            worker.sleep(left > 0)
         }
     }
 
@@ -133,7 +133,14 @@ final class LoopPool: Sendable {
         unsafe context.perform = { _ in }
         guard let source = unsafe CFRunLoopSourceCreate(nil, 0, &context) else { fatalError("CoreRunLoopExecutors: no memory") }
         self.source = source
-        CFRunLoopAddSource(loop.getCFRunLoop(), source, kCFRunLoopCommonModes)
+    }
+
+    /// Runs the loop until there may be jobs, or lets it have one pass. Only then is the source in it: a job that runs the loop itself,
+    /// until a mode has nothing left, is not to wait for it.
+    func sleep(_ isWaiting: Bool) {
+        CFRunLoopAddSource(loop.getCFRunLoop(), source, kCFRunLoopDefaultMode)
+        _ = loop.run(in: .default, for: isWaiting ? nil : .zero, returnAfterSourceHandled: true)
+        CFRunLoopRemoveSource(loop.getCFRunLoop(), source, kCFRunLoopDefaultMode)
     }
 
     /// Ends the sleep of the worker's loop, from any thread.

@@ -71,7 +71,11 @@ func threadName() -> String { Thread.current.name ?? "" }
         check("the loop runs between tasks", onPool)
         isOver.set()
         await busy.value
+        let result = await Task.detached { runLoop() }.value
+        check("a task that runs its thread's loop has nothing to wait for", result == .finished)
     }
+
+    static func runLoop() -> RunLoop.RunResult { RunLoop.current.run(in: .default, for: .seconds(1000)) }
 
     /// Sleeps of both clocks end in their order, and not too early, though the only thread is busy.
     static func checkSleeps() async throws {
