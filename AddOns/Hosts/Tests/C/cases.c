@@ -172,7 +172,7 @@ static void a_source_is_performed_on_the_first_thread(void)
     signalled = CFRunLoopSourceCreate(NULL, 0, &context);
     CFRunLoopAddSource(loop, signalled, kCFRunLoopDefaultMode);
     EXPECT(host_attach(NULL, NULL));
-    (void)start(signal_it);
+    (void)pthread_detach(start(signal_it));
     host_run();
     EXPECT(calls == 100);
 }
@@ -239,7 +239,7 @@ static void count_stop(void *info)
     if (++calls == 5) {
         host_quit();
     } else {
-        (void)start(stop_it);
+        (void)pthread_detach(start(stop_it));
     }
 }
 
@@ -253,7 +253,7 @@ static void each_stop_is_told_and_a_new_run_begins(void)
 {
     observe(kCFRunLoopEntry, count_entry);
     EXPECT(host_attach(count_stop, &calls));
-    (void)start(stop_it);
+    (void)pthread_detach(start(stop_it));
     host_run();
     EXPECT(calls == 5 && entries == 6);
 }
