@@ -37,7 +37,7 @@ let package = Package(
         .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
         // All tasks on loops: to be linked, no more.
         .library(name: "CoreRunLoopExecutors", targets: ["CoreRunLoopExecutors"]),
-        // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
+        // For test suites: a clock moved by hand, a trait that runs a test on a loop, and tests by seed.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
     targets: [
