@@ -44,7 +44,7 @@ let package = Package(
         .library(name: "CoreRunLoopLibuv", targets: ["CoreRunLoopLibuv"]),
         // The same for C and C++ targets, and Qt: `#include <CRLHostQt.h>`.
         .library(name: "CoreRunLoopHostHeaders", targets: ["CoreRunLoopHostHeaders"]),
-        // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
+        // For test suites: a clock moved by hand, a trait that runs a test on a loop, and tests by seed.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
     targets: [

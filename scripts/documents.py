@@ -12,7 +12,7 @@ TUTORIAL = os.path.join(ROOT, "docs", "tutorial.md")
 COOKBOOK = os.path.join(ROOT, "docs", "cookbook.md")
 PROGRAMS = (TUTORIAL, COOKBOOK)
 # Swift modules that import C need these to find their C targets again.
-SHIMS = ("CoreRunLoopShims", "CoreRunLoopFoundationShims")
+SHIMS = ("CoreRunLoopShims", "CoreRunLoopFoundationShims", "CoreRunLoopTestingShims", "CoreRunLoopExecutorsShims", "CoreRunLoopMainHook")
 
 
 class Fence:

@@ -77,8 +77,15 @@ static void skip_to(int64_t deadline_ns)
 
 static void install(void)
 {
-    static const struct overlay_clock hand_clock = {hand_monotonic_ns, hand_elapsed_ns, hand_wall_ns, hand_tick_ns, is_by_hand,
-                                                    skips_waits,       skip_to};
+    static const struct overlay_clock hand_clock = {
+        .monotonic_ns = hand_monotonic_ns,
+        .elapsed_ns = hand_elapsed_ns,
+        .wall_ns = hand_wall_ns,
+        .tick_ns = hand_tick_ns,
+        .is_by_hand = is_by_hand,
+        .skips_waits = skips_waits,
+        .skip_to = skip_to,
+    };
 
     overlay_replace_clock(&hand_clock, &kernel_clock);
 }

@@ -16,7 +16,9 @@ public struct Seed: Sendable, Hashable, ExpressibleByIntegerLiteral {
     /// Runs `body` in the order of this seed and in virtual time.
     ///
     /// - Throws: ``SeedFailure`` when the body throws, waits for something that never comes, blocks its thread, or does not end.
-    public func run(_ body: @escaping @Sendable () async throws -> Void) async throws { if let failure = await failure(of: body) { throw failure } }
+    public func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        if let failure = await failure(of: body) { throw failure }
+    }
 
     /// Runs `body` with one seed after the other, until one fails.
     ///
@@ -72,13 +74,15 @@ public struct SeedFailure: Error, CustomStringConvertible {
             switch reason {
             case .threw(let error): "\(error)"
             case .deadlock(let time):
-                "deadlock: after \(time) of virtual time nothing can run, and no sleep or timer is left; the tasks wait for one another, or "
-                    + "for a thread, dispatch queue or process outside, for which a seeded test does not wait"
+                "deadlock: after \(time) of virtual time nothing can run, and no sleep or timer is left; the tasks wait for one another, "
+                    + "or for a thread, dispatch queue or process outside, for which a seeded test does not wait"
             case .blocked: "a call has blocked the thread of all its tasks for long, perhaps to wait for one of them"
             case .endless(let steps): "there is no end after \(steps) steps"
             case .unavailable:
-                "this process's tasks cannot be ordered, as its Swift runtime is unknown, CORERUNLOOP_MAIN is 0, or another library has set the executors"
+                "this process's tasks cannot be ordered: its Swift runtime is unknown, CORERUNLOOP_MAIN is 0, or another library has set "
+                    + "the executors"
             }
-        return "seed \(seed.number): \(what)" + (hasStrangers ? " (other threads resumed tasks, so that it may not be repeated exactly)" : "")
+        let note = hasStrangers ? " (other threads have resumed tasks, so it may not be repeated exactly)" : ""
+        return "seed \(seed.number): \(what)\(note)"
     }
 }

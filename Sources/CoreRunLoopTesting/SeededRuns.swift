@@ -34,8 +34,9 @@ final class SeededRuns: JobTaker {
     func takeHop(_ job: UnownedJob) { _ = find(job) { $0.take(job, .hop, isHere: $1) } }
 
     var isMainActor: Bool? {
-        guard let here = unsafe seeded_thread_run(), let run = state.withLock({ $0.current }), unsafe run.identity == here else { return nil }
-        return run.isMainActor
+        guard let here = unsafe seeded_thread_run() else { return nil }
+        let run = state.withLock { $0.current }
+        return unsafe run?.identity == here ? run?.isMainActor : nil
     }
 
     private func find(_ job: UnownedJob, _ take: (SeededRun, Bool) -> Bool) -> Bool {

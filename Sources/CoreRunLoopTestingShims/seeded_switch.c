@@ -21,7 +21,8 @@
 #define SWIFT_CALL __attribute__((swiftcall))
 
 typedef ASYNC_CALL void (*resume_function)(ASYNC_CONTEXT void *context);
-typedef ASYNC_CALL void (*switch_function)(ASYNC_CONTEXT void *context, resume_function resume, uintptr_t identity, uintptr_t implementation);
+typedef ASYNC_CALL void (*switch_function)(ASYNC_CONTEXT void *context, resume_function resume, uintptr_t identity,
+                                           uintptr_t implementation);
 
 struct executor_words {
     uintptr_t identity;
