@@ -135,7 +135,11 @@ static CFDictionaryRef make_record(int number)
     }
     set(record, CFSTR("Identifier"), CFNumberCreate(NULL, kCFNumberIntType, &number));
     set(record, CFSTR("Name"), make_text("The record with the number %d & a name", number));
-    set(record, CFSTR("Place"), make_text(number % 4 ? "Town %d" : "Stra\xC3\x9F" "e %d", number));
+    set(record, CFSTR("Place"),
+        make_text(number % 4 ? "Town %d"
+                             : "Stra\xC3\x9F"
+                               "e %d",
+                  number));
     set(record, CFSTR("Weight"), CFNumberCreate(NULL, kCFNumberDoubleType, &real));
     set(record, CFSTR("Created"), CFDateCreate(NULL, number * 1000.0));
     set(record, CFSTR("Enabled"), CFRetain(number % 3 ? kCFBooleanTrue : kCFBooleanFalse));
@@ -167,11 +171,14 @@ static void write_old_file(const char *folder, int records)
     file = fopen(path, "wb");
     fprintf(file, "(\n");
     for (int i = 0; i < records; i++) {
-        fprintf(file, "  {\n    Identifier = %d;\n    Name = \"The record with the number %d \\U00e9\";\n    Place = Town%d;\n    Token = <", i, i, i);
+        fprintf(file,
+                "  {\n    Identifier = %d;\n    Name = \"The record with the number %d \\U00e9\";\n    Place = Town%d;\n    Token = <", i,
+                i, i);
         for (int j = 0; j < 60; j++) {
             fprintf(file, "%02x", (i + j * 7) & 255);
         }
-        fprintf(file, ">;\n    Tags = (\"tag number %d\", \"tag number %d\", \"tag number %d\");\n  },\n", i % 997, (i + 13) % 997, (i + 26) % 997);
+        fprintf(file, ">;\n    Tags = (\"tag number %d\", \"tag number %d\", \"tag number %d\");\n  },\n", i % 997, (i + 13) % 997,
+                (i + 26) % 997);
     }
     fprintf(file, ")\n");
     fclose(file);

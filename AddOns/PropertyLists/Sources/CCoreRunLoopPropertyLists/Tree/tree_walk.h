@@ -14,7 +14,10 @@
 
 #include "Tree/tree_kind.h"
 
-/* Of a dictionary: keys, which have to be strings, by their letters, each before its value; or first all keys in the dictionary's own order, and then all values. */
+/*
+ * Of a dictionary: keys, which have to be strings, by their letters, each before its value; or first all keys in the dictionary's own
+ * order, and then all values.
+ */
 enum tree_order { tree_sorted_pairs, tree_keys_first };
 
 enum tree_step {
