@@ -16,13 +16,12 @@ $(B)/plain/plist-names: $(B)/plain/names $(plist_SHARED)
 $(B)/plain/plist-whole.o: $(B)/plist-whole.o $(B)/plain/plist-names
 	$(Q)$(OBJCOPY) --redefine-syms=$(B)/plain/plist-names $< $@
 
-.PHONY: conformance-plist
 WING_CHECKS += conformance-plist
 WING_CHECK_NEEDS += $(plist_STATIC) $(STATIC)
 PLIST_TREES ?= 1000
-conformance-plist: $(plist_STATIC) $(STATIC)
-	$(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run --build $(B)/conformance-plist --libraries "$^" \
-	--trees $(PLIST_TREES) --first $(SEED)
+conformance-plist_NEEDS = $(plist_STATIC) $(STATIC)
+conformance-plist = $(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run --build $(B)/conformance-plist \
+	--libraries "$(conformance-plist_NEEDS)" --trees $(PLIST_TREES) --first $(SEED)
 
 BENCHMARKS += plist
 bench-plist_NEEDS = $(plist_STATIC) $(STATIC)

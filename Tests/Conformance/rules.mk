@@ -10,3 +10,8 @@ LIBRARY_CHECKS += conformance
 LIBRARY_CHECK_NEEDS += $(STATIC)
 conformance: $(STATIC)
 	$(Q)CC="$(CC)" Tests/Conformance/run --library $(STATIC) --build $(B)/conformance --jobs $(TEST_JOBS)
+
+# A wing's own comparison with the toolchain, as bench-NAME: a recipe, and what it needs.
+conformance-%: $$(conformance-$$*_NEEDS)
+	$(if $(conformance-$*),,$(error there is no conformance-$*))
+	$(conformance-$*)
