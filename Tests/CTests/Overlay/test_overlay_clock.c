@@ -51,6 +51,19 @@ static bool is_by_hand(void)
     return has_hand_clocks;
 }
 
+static bool is_in_a_hurry;
+static int64_t skipped_to_ns;
+
+static bool skips_waits(void)
+{
+    return is_in_a_hurry;
+}
+
+static void skip_to(int64_t deadline_ns)
+{
+    skipped_to_ns = deadline_ns;
+}
+
 /* The kernel beneath. Its clock is a real one that stands still. */
 static const int64_t real_now_ns = INT64_C(77) * 1000000000;
 static int looks;
@@ -123,7 +136,8 @@ static struct overlay_clock of_kernel;
 
 static void replace_clocks(void)
 {
-    static const struct overlay_clock hand = {hand_monotonic_ns, hand_elapsed_ns, hand_wall_ns, hand_tick_ns, is_by_hand};
+    static const struct overlay_clock hand = {hand_monotonic_ns, hand_elapsed_ns, hand_wall_ns, hand_tick_ns,
+                                              is_by_hand,        skips_waits,     skip_to};
 
     overlay_replace_clock(&hand, &of_kernel);
 }
@@ -202,6 +216,27 @@ TEST(a_thread_without_clocks_of_its_own_has_the_kernels, "")
     EXPECT(kernel.elapsed_ns() <= kernel_linux.elapsed_ns());
 }
 
+TEST(a_wait_that_is_skipped_looks_once_and_moves_the_clocks, "")
+{
+    begin(-ETIMEDOUT, 0, 0, NULL);
+    is_in_a_hurry = true;
+    EXPECT_EQ(wait_for_word(hand_ns + hour_ns), -ETIMEDOUT);
+    EXPECT_EQ(skipped_to_ns, hand_ns + hour_ns);
+    EXPECT_EQ(looks_at_past, 1);
+    look_result = 0;
+    EXPECT_EQ(wait_for_word(hand_ns + 2 * hour_ns), 0); /* woken meanwhile */
+    EXPECT_EQ(wait_for_set(hand_ns + second_ns), 0);
+    EXPECT_EQ(skipped_to_ns, hand_ns + second_ns);
+    look_result = 1;
+    EXPECT_EQ(wait_for_set(hand_ns + 2 * hour_ns), 1);
+    EXPECT_EQ(skipped_to_ns, hand_ns + second_ns);
+    EXPECT_EQ(looks, 4);
+    EXPECT_EQ(kernel.alarm_set(3, hand_ns + second_ns), 0);
+    EXPECT_EQ(alarm_deadline_ns, kernel_never);
+    kernel.yield();
+    EXPECT_EQ(yields, 1);
+}
+
 TEST(the_kernels_clocks_are_given_back, "")
 {
     EXPECT(!overlay_clock_is_by_hand()); /* nobody has replaced them yet */
@@ -209,7 +244,7 @@ TEST(the_kernels_clocks_are_given_back, "")
     EXPECT(overlay_clock_is_by_hand());
     EXPECT_EQ(of_kernel.monotonic_ns(), real_now_ns);
     EXPECT(of_kernel.elapsed_ns == kernel_linux.elapsed_ns && of_kernel.wall_ns == kernel_linux.wall_ns);
-    EXPECT(of_kernel.tick_ns == kernel_linux.tick_ns && !of_kernel.is_by_hand);
+    EXPECT(of_kernel.tick_ns == kernel_linux.tick_ns && !of_kernel.is_by_hand && !of_kernel.skips_waits && !of_kernel.skip_to);
     EXPECT_EQ(kernel.monotonic_ns(), hand_ns);
     EXPECT_EQ(kernel.elapsed_ns(), hand_ns);
     EXPECT_EQ(kernel.wall_ns(), hand_wall_ns());
