@@ -196,3 +196,10 @@ let package = Package(
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11
 )
+
+// For `make bench-swift NIO=PATH` alone: echoes by SwiftNIO beside those of this package.
+if let nio = Context.environment["NIO"], !nio.isEmpty, let bench = package.targets.first(where: { $0.name == "bench-swift" }) {
+    package.dependencies.append(.package(name: "swift-nio", path: nio))
+    bench.dependencies += [.product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio")]
+    bench.swiftSettings? += [.define("HAS_NIO")]
+}

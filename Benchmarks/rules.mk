@@ -65,6 +65,7 @@ bench-trace = $(Q)$(COMPILE_PROGRAM) -o $(B)/bench/trace Benchmarks/trace/main.c
 built_in_swift = $(WITHOUT_CC) swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product $(1)
 swift_program = "$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/$(1)"
 bench_in_swift = $(Q)$(if $(HAS_SWIFT),$(built_in_swift) && $(swift_program) $(BENCH_ARGUMENTS),echo "$@: passed over, there is no swift here")
+# NIO=PATH: a checkout of SwiftNIO, which the manifest then takes as well.
 bench-swift = $(call bench_in_swift,bench-swift)
 
 # Counts do not depend on the clock, so they can be compared with a committed baseline.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Echoes of byte streams beside bare epoll and Dispatch: `make bench-swift`, or `bench-swift streams` for these alone. All threads run on
-// one processor. What counts is the processor time of the process without that of the thread of clients. Rounds are interleaved, and the
-// medians printed.
+// Echoes of byte streams beside bare epoll, Dispatch and, where it is given, SwiftNIO: `make bench-swift`, or `bench-swift streams` for
+// these alone. All threads run on one processor. What counts is the processor time of the process without that of the thread of clients.
+// Rounds are interleaved, and the medians printed.
 //
 // `bench-swift echo task 1 1000` does 1,000 echoes of one connection in one way, for tools that count instructions.
 // `bench-swift allocations` prints the blocks that an echo and other operations allocate, for `make bench-check`.
@@ -15,13 +15,15 @@ import Glibc
 private let size = 64
 
 /// Begins to serve sockets, and returns what ends that once the clients have gone.
-private struct EchoWay: Sendable {
+struct EchoWay: Sendable {
     let word: String
     let name: String
     let serve: @Sendable ([Int32]) throws -> @Sendable () -> Void
 }
 
-private let ways = [
+private let ways = waysOfThePackage + waysOfNIO
+
+private let waysOfThePackage = [
     EchoWay(word: "epoll", name: "bare epoll") { sockets in
         let server = try Thread.joinable(name: "bench, epoll") { echo_serve(sockets, Int32(sockets.count)) }
         return {
@@ -158,7 +160,9 @@ func measureStreams(rounds: Int = 5) throws {
 /// Blocks that are allocated, as lines of a table for `make bench-check`.
 func printAllocations() throws {
     _ = echo_prepare(256)
-    for way in ways.dropFirst(2) { print("echo-\(way.word)\t1\tallocations\t\(text(try measure(way, 1, 5000).allocations, 0))") }
+    for way in waysOfThePackage.dropFirst(2) {
+        print("echo-\(way.word)\t1\tallocations\t\(text(try measure(way, 1, 5000).allocations, 0))")
+    }
 }
 
 /// What `words` ask for, if that is about streams.
