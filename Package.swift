@@ -33,6 +33,8 @@ let package = Package(
         .library(name: "CCoreRunLoopNats", targets: ["CCoreRunLoopNats"]),
         // The same in Swift. It needs cnats.
         .library(name: "CoreRunLoopNats", targets: ["CoreRunLoopNats"]),
+        // Property lists in XML and binary: CFPropertyList.h.
+        .library(name: "CCoreRunLoopPropertyLists", targets: ["CCoreRunLoopPropertyLists"]),
         // The main loop runs while an asynchronous main is suspended: to be linked, no more.
         .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
         // All tasks on loops: to be linked, no more.
@@ -60,6 +62,12 @@ let package = Package(
         .systemLibrary(name: "CLibNats", path: "AddOns/Nats/Sources/CLibNats", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
         .target(
             name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop", "CLibBSD", "CLibNats"], path: "AddOns/Nats/Sources/CCoreRunLoopNats",
+            cSettings: [
+                .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+            ]),
+        .target(
+            name: "CCoreRunLoopPropertyLists", dependencies: ["CCoreRunLoop", "CLibBSD"],
+            path: "AddOns/PropertyLists/Sources/CCoreRunLoopPropertyLists",
             cSettings: [
                 .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
             ]),

@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What every add-on library in C has: libcorerunloop-NAME of the wing AddOns/FOLDER, its tests, its installation. NAME is FOLDER in small letters.
+# What every add-on library in C has: libcorerunloop-NAME of the wing AddOns/FOLDER, its tests, its installation. NAME is FOLDER in small letters,
+# unless it is said (then scripts/declarations.py says it too).
 # The wing's rules.mk says
-#   NAME_PACKAGES   what pkg-config has to find, each with its version in quotes
+#   NAME_PACKAGES   what pkg-config has to find, each with its version in quotes, if anything
 #   NAME_TEST_PARTS objects of Tests/CTests that its tests need besides TEST_PARTS, as Stream/stream_recorder
 #   NAME_TEST_FLAGS flags of the compiler for its tests, and NAME_JOBS how many of its tests run at once
-# and then $(call add_on_library,FOLDER). HAS_NAME is empty where a package is missing; the wing is then passed over with one line. The folder has
-# Sources/CCoreRunLoopFOLDER (with folders in it, but no deeper), Tests/C, Fuzz, corerunloop-NAME.pc.in, and packages for `make deps-NAME`.
+# and then $(call add_on_library,FOLDER) or $(call add_on_library,FOLDER,NAME). HAS_NAME is empty where a package is missing; the wing is then
+# passed over with one line. The folder has Sources/CCoreRunLoopFOLDER (with folders in it, but no deeper), Tests/C, Fuzz, corerunloop-NAME.pc.in,
+# and packages for `make deps-FOLDER`, in small letters, if it needs any.
 
 # What is built for another architecture finds no library there, as pkg-config does not know that architecture's.
-has_packages = $(if $(TOOLS),,$(shell pkg-config --exists $(1) 2> /dev/null && echo yes))
+has_packages = $(if $(strip $(1)),$(if $(TOOLS),,$(shell pkg-config --exists $(1) 2> /dev/null && echo yes)),yes)
 TEST_PARTS := harness fake_kernel Failure/nth_failure Failure/nth_failure_calls Failure/nth_failure_memory Loop/loop_probe Loop/loop_trace \
 	Loop/give_back Port/port_probe
 
 # The add-on libraries that can be built here.
 ADD_ONS :=
 
-add_on_library = $(eval $(call add_on_rules,$(shell echo $(1) | tr A-Z a-z),$(1)))
+in_small_letters = $(shell echo $(1) | tr A-Z a-z)
+add_on_library = $(eval $(call add_on_rules,$(or $(2),$(call in_small_letters,$(1))),$(1),$(call in_small_letters,$(1))))
 define add_on_rules
 WING_CHECKS += check-$(1)
 HAS_$(1) := $$(call has_packages,$$($(1)_PACKAGES))
 $(1)_WING := AddOns/$(2)
 $(1)_FOLDER := AddOns/$(2)/Sources/CCoreRunLoop$(2)
-$(1)_CFLAGS := $$(if $$(HAS_$(1)),$$(shell pkg-config --cflags $$($(1)_PACKAGES))) -I$$($(1)_FOLDER)
-$(1)_LIBS := $$(if $$(HAS_$(1)),$$(shell pkg-config --libs $$($(1)_PACKAGES)))
+$(1)_CFLAGS := $$(if $$($(1)_PACKAGES),$$(if $$(HAS_$(1)),$$(shell pkg-config --cflags $$($(1)_PACKAGES)))) -I$$($(1)_FOLDER)
+$(1)_LIBS := $$(if $$($(1)_PACKAGES),$$(if $$(HAS_$(1)),$$(shell pkg-config --libs $$($(1)_PACKAGES))))
 $(1)_SOURCES := $$(sort $$(wildcard $$($(1)_FOLDER)/*.c $$($(1)_FOLDER)/*/*.c))
 $(1)_OBJECTS := $$($(1)_SOURCES:$$($(1)_FOLDER)/%.c=$$(B)/$(1)/%.o)
 $(1)_TESTING := $$($(1)_SOURCES:$$($(1)_FOLDER)/%.c=$$(B)/$(1)-testing/%.o)
@@ -72,9 +75,9 @@ install:: all
 	$$(Q)$$(FILL_IN) AddOns/$(2)/corerunloop-$(1).pc.in > $$(D_LIB)/pkgconfig/corerunloop-$(1).pc
 else
 check-$(1):
-	@echo "check-$(1): passed over, there is no $$($(1)_PACKAGES) here (make deps-$(1))"
+	@echo "check-$(1): passed over, there is no $$($(1)_PACKAGES) here (make deps-$(3))"
 install::
-	@echo "install: without libcorerunloop-$(1), there is no $$($(1)_PACKAGES) here (make deps-$(1))"
+	@echo "install: without libcorerunloop-$(1), there is no $$($(1)_PACKAGES) here (make deps-$(3))"
 endif
 uninstall::
 	$$(Q)rm -f $$(D_LIB)/libcorerunloop-$(1).so* $$(D_LIB)/libcorerunloop-$(1).a $$(D_LIB)/pkgconfig/corerunloop-$(1).pc

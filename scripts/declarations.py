@@ -7,14 +7,16 @@ import re
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADERS = os.path.join(ROOT, "Headers")
 ROOTS = ("Sources", "AddOns", "Tools")  # of what is built: the library, its add-ons, its tools
-ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats"}  # which add-on library has what the header declares
+ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats", "CoreFoundation/CFPropertyList.h": "plist"}  # the add-on library of each
+ADD_ON_NAMES = {"PropertyLists": "plist"}  # of libraries whose name is not that of the wing
 
 
 def c_libraries():
     """The libraries in C: the folder of each one's sources, and that of its objects in a build: the library, then the add-ons by name."""
     yield "Sources/CCoreRunLoop", "library"
     for path in sorted(glob.glob("AddOns/*/Sources/CCoreRunLoop*", root_dir=ROOT)):
-        yield path, path.split("/")[1].lower()
+        wing = path.split("/")[1]
+        yield path, ADD_ON_NAMES.get(wing, wing.lower())
 
 
 def c_folders():

@@ -51,6 +51,7 @@
 #include "CFFileDescriptor.h"
 #include "CFMachPort.h"
 #include "CFMessagePort.h"
+#include "CFPropertyList.h"
 #include "CFSocket.h"
 #include "CFStream.h"
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Says whether a tree can be written in a format (tree_check.h). A container that occurs several times is checked once. */
+#include "Tree/tree_check.h"
+
+#include <stdlib.h>
+
+#include "Support/invariant.h"
+#include "Tree/object_table.h"
+#include "Tree/tree_walk.h"
+
+struct check {
+    struct tree_walk walk;
+    struct object_table containers;
+    unsigned char *is_open; /* by the number of a container: the walk is inside it */
+    size_t capacity; /* of `is_open` */
+    CFPropertyListFormat format;
+};
+
+static bool can_hold(CFPropertyListFormat format, enum tree_kind kind)
+{
+    return kind != tree_foreign &&
+           (format != kCFPropertyListOpenStepFormat || (kind != tree_number && kind != tree_boolean && kind != tree_date));
+}
+
+static bool make_room(struct check *check)
+{
+    if (check->containers.capacity > check->capacity) {
+        unsigned char *is_open = realloc(check->is_open, check->containers.capacity);
+
+        if (!is_open) {
+            return false;
+        }
+        check->is_open = is_open;
+        check->capacity = check->containers.capacity;
+    }
+    return true;
+}
+
+static enum tree_fault check_container(struct check *check, CFTypeRef container, enum tree_kind kind)
+{
+    uint32_t number;
+
+    switch (object_table_add(&check->containers, container, kind, &number)) {
+    case object_is_known:
+        if (check->is_open[number]) {
+            return tree_has_cycle;
+        }
+        tree_walk_pass_over(&check->walk);
+        return tree_is_valid;
+    case object_is_new:
+        if (!make_room(check)) {
+            return tree_is_unchecked;
+        }
+        check->is_open[number] = true;
+        return tree_is_valid;
+    default:
+        return tree_is_unchecked;
+    }
+}
+
+static enum tree_fault check_step(struct check *check, enum tree_step step, CFTypeRef object, enum tree_kind kind)
+{
+    uint32_t number;
+
+    switch (step) {
+    case tree_meets:
+        if (!object) {
+            return tree_has_null;
+        }
+        if (!can_hold(check->format, kind)) {
+            return tree_has_foreign;
+        }
+        return tree_kind_is_container(kind) ? check_container(check, object, kind) : tree_is_valid;
+    case tree_meets_key:
+        return kind == tree_string ? tree_is_valid : tree_has_foreign_key;
+    case tree_leaves:
+        (void)object_table_add(&check->containers, object, kind, &number); /* it is there */
+        check->is_open[number] = false;
+        return tree_is_valid;
+    default:
+        return tree_is_unchecked;
+    }
+}
+
+enum tree_fault tree_check(CFTypeRef root, CFPropertyListFormat format, CFTypeRef *ret_object)
+{
+    struct check check = {.format = format};
+    enum tree_fault fault = root ? tree_is_valid : tree_has_null;
+    enum tree_kind kind = tree_foreign;
+    enum tree_step step;
+
+    *ret_object = NULL;
+    tree_walk_begin(&check.walk, root, tree_keys_first);
+    while (fault == tree_is_valid && (step = tree_walk_next(&check.walk, ret_object, &kind)) != tree_ends) {
+        fault = check_step(&check, step, *ret_object, kind);
+    }
+    tree_walk_end(&check.walk);
+    object_table_free(&check.containers);
+    free(check.is_open);
+    return fault;
+}

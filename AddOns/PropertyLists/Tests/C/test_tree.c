@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which trees are valid, and what a deep copy of one is. */
+#include <stdint.h>
+
+#include "Failure/nth_failure.h"
+#include "harness.h"
+#include "plist_maker.h"
+
+/* ---- validity ---- */
+
+static void expect_valid(CFTypeRef tree, bool in_old, bool in_others)
+{
+    EXPECT_EQ(CFPropertyListIsValid(tree, kCFPropertyListOpenStepFormat), in_old);
+    EXPECT_EQ(CFPropertyListIsValid(tree, kCFPropertyListXMLFormat_v1_0), in_others);
+    EXPECT_EQ(CFPropertyListIsValid(tree, kCFPropertyListBinaryFormat_v1_0), in_others);
+    if (tree) {
+        CFRelease(tree);
+    }
+}
+
+TEST(a_property_list_has_seven_types_and_the_old_format_four_of_them, "")
+{
+    expect_valid(make_text("text"), true, true);
+    expect_valid(make_data("\0\1", 2), true, true);
+    expect_valid(make_array(make_text("a"), make_data("", 0), NULL), true, true);
+    expect_valid(make_dictionary("key", make_array(NULL), NULL), true, true);
+    expect_valid(make_integer(5), false, true);
+    expect_valid(make_real(0.5), false, true);
+    expect_valid(CFRetain(kCFBooleanTrue), false, true);
+    expect_valid(CFDateCreate(NULL, 1), false, true);
+    expect_valid(make_dictionary("key", make_array(make_integer(1), NULL), NULL), false, true);
+}
+
+TEST(no_other_object_is_part_of_a_property_list, "")
+{
+    CFNumberRef number = make_integer(1);
+
+    expect_valid(NULL, false, false);
+    expect_valid(CFRetain(kCFNull), false, false);
+    expect_valid(CFUUIDCreate(NULL), false, false);
+    expect_valid(make_array(make_text("a"), make_array(CFRetain(kCFNull), NULL), NULL), false, false);
+    expect_valid(CFSetCreate(NULL, (const void **)&number, 1, &kCFTypeSetCallBacks), false, false);
+    expect_valid(CFDictionaryCreate(NULL, (const void **)&number, (const void **)&number, 1, &kCFTypeDictionaryKeyCallBacks,
+                                    &kCFTypeDictionaryValueCallBacks),
+                 false, false);
+    CFRelease(number);
+}
+
+TEST(a_container_may_be_twice_in_a_property_list_and_not_in_itself, "")
+{
+    CFMutableArrayRef shared = make_array(make_text("a"), NULL);
+    CFMutableArrayRef inner = make_array(NULL);
+    CFMutableDictionaryRef ring = make_dictionary("a", CFRetain(inner), NULL);
+
+    expect_valid(make_array(CFRetain(shared), make_array(CFRetain(shared), NULL), shared, NULL), true, true);
+    CFArrayAppendValue(inner, ring);
+    EXPECT(!CFPropertyListIsValid(ring, kCFPropertyListXMLFormat_v1_0));
+    EXPECT(!CFPropertyListIsValid(inner, kCFPropertyListBinaryFormat_v1_0));
+    EXPECT(!CFPropertyListCreateDeepCopy(NULL, ring, kCFPropertyListImmutable));
+    CFArrayRemoveAllValues(inner);
+    CFRelease(ring);
+    CFRelease(inner);
+}
+
+TEST(validity_of_a_container_that_occurs_a_million_million_times_is_found_at_once, "")
+{
+    CFArrayRef array = make_array(make_text("a"), NULL);
+
+    for (int i = 0; i < 40; i++) {
+        array = make_array(CFRetain(array), array, NULL);
+    }
+    expect_valid(array, true, true);
+}
+
+/* ---- copies ---- */
+
+TEST(a_deep_copy_is_equal_and_new_all_the_way_down, "")
+{
+    CFMutableArrayRef inner = make_array(make_integer(1), CFDateCreate(NULL, 5), CFRetain(kCFBooleanFalse), NULL);
+    CFDictionaryRef tree = make_dictionary("list", CFRetain(inner), "text", make_text("t"), "data", make_data("12", 2), NULL);
+    CFDictionaryRef copy = CFPropertyListCreateDeepCopy(NULL, tree, kCFPropertyListImmutable);
+
+    REQUIRE(copy);
+    EXPECT(CFEqual(copy, tree));
+    EXPECT(copy != tree && CFDictionaryGetValue(copy, CFSTR("list")) != inner);
+    CFArrayAppendValue(inner, CFSTR("more"));
+    EXPECT(!CFEqual(copy, tree));
+    EXPECT_EQ(CFArrayGetCount(CFDictionaryGetValue(copy, CFSTR("list"))), 3);
+    EXPECT_STOPS("cannot be changed",
+                 { CFArrayAppendValue((CFMutableArrayRef)(uintptr_t)CFDictionaryGetValue(copy, CFSTR("list")), copy); });
+    CFRelease(copy);
+    CFRelease(tree);
+    CFRelease(inner);
+}
+
+TEST(a_deep_copy_is_mutable_as_far_as_it_was_asked_for, "")
+{
+    CFDictionaryRef tree = make_dictionary("list", make_array(make_text("t"), make_data("12", 2), NULL), NULL);
+    CFMutableDictionaryRef copy =
+        (CFMutableDictionaryRef)(uintptr_t)CFPropertyListCreateDeepCopy(NULL, tree, kCFPropertyListMutableContainers);
+    CFMutableArrayRef list = (CFMutableArrayRef)(uintptr_t)CFDictionaryGetValue(copy, CFSTR("list"));
+
+    CFDictionarySetValue(copy, CFSTR("new"), CFSTR("value"));
+    CFArrayAppendValue(list, CFSTR("x"));
+    EXPECT_EQ(CFArrayGetCount(list), 3);
+    EXPECT_STOPS("cannot be changed", { CFStringAppend((CFMutableStringRef)(uintptr_t)CFArrayGetValueAtIndex(list, 0), CFSTR("x")); });
+    CFRelease(copy);
+
+    copy = (CFMutableDictionaryRef)(uintptr_t)CFPropertyListCreateDeepCopy(NULL, tree, kCFPropertyListMutableContainersAndLeaves);
+    list = (CFMutableArrayRef)(uintptr_t)CFDictionaryGetValue(copy, CFSTR("list"));
+    CFArrayAppendValue(list, CFSTR("x"));
+    CFStringAppend((CFMutableStringRef)(uintptr_t)CFArrayGetValueAtIndex(list, 0), CFSTR("x"));
+    CFDataAppendBytes((CFMutableDataRef)(uintptr_t)CFArrayGetValueAtIndex(list, 1), (const UInt8 *)"3", 1);
+    EXPECT(CFEqual(CFArrayGetValueAtIndex(list, 0), CFSTR("tx")));
+    EXPECT_EQ(CFDataGetLength(CFArrayGetValueAtIndex(list, 1)), 3);
+    CFRelease(copy);
+    CFRelease(tree);
+}
+
+static CFTypeRef copied;
+
+static bool copy_deeply(void)
+{
+    CFTypeRef copy = bag_keep(CFPropertyListCreateDeepCopy(NULL, copied, kCFPropertyListMutableContainersAndLeaves));
+
+    NEED(copy);
+    MUST(CFEqual(copy, copied));
+    return true;
+}
+
+TEST_LIMIT(nth_failure_a_deep_copy, "", 120)
+{
+    copied = make_dictionary("list", make_array(make_text("text"), make_data("12", 2), NULL), "a", make_array(NULL), NULL);
+    nth_failure_run("a_deep_copy", copy_deeply);
+    CFRelease(copied);
+}
