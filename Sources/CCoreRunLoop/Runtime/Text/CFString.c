@@ -14,6 +14,7 @@
 #include "Runtime/Object/allocator.h"
 #include "Runtime/Object/object.h"
 #include "Runtime/Object/range.h"
+#include "Runtime/Text/added_encodings.h"
 #include "Runtime/Text/encoding.h"
 #include "Runtime/Text/format.h"
 #include "Runtime/Text/string_storage.h"
@@ -254,7 +255,7 @@ static CFIndex write_text(const struct text *text, CFRange range, CFStringEncodi
                           struct sink *sink)
 {
     if (!encoding_is_known(encoding)) {
-        return 0;
+        return added_encode(text, range, encoding, loss_byte, sink->buffer, sink->size, &sink->used);
     }
     uint8_t mark[encoding_bytes_max];
     size_t mark_size = is_external ? encoding_write_mark(encoding, mark) : 0;
@@ -291,7 +292,7 @@ Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStrin
         return false;
     }
     buffer[0] = '\0';
-    if (!encoding_is_known(encoding)) {
+    if (!CFStringIsEncodingAvailable(encoding)) {
         return false;
     }
     struct sink sink = {.buffer = (UInt8 *)buffer, .size = size - 1};
@@ -321,6 +322,7 @@ CFIndex CFStringGetMaximumSizeForEncoding(CFIndex length, CFStringEncoding encod
     CFIndex size;
     CFIndex bytes_per_unit = encoding_bytes_per_unit(encoding);
 
+    bytes_per_unit = bytes_per_unit != 0 ? bytes_per_unit : added_bytes_per_unit(encoding);
     if (length < 0 || bytes_per_unit == 0 || __builtin_mul_overflow(length, bytes_per_unit, &size)) {
         return kCFNotFound;
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "Runtime/Object/allocator.h"
+#include "Runtime/Text/added_encodings.h"
 #include "Runtime/Text/encoding.h"
 #include "Support/fault.h"
 
@@ -207,7 +208,7 @@ CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes
     }
     struct decoder decoder;
     if (!decoder_start(&decoder, bytes, count, encoding, is_external)) {
-        return NULL;
+        return added_decode(allocator, bytes, (CFIndex)count, encoding);
     }
     bool is_ascii;
     CFIndex length = measure(decoder, &is_ascii);
