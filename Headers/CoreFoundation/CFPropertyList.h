@@ -69,13 +69,13 @@ CF_EXPORT CFPropertyListRef CFPropertyListCreateDeepCopy(CFAllocatorRef allocato
  * Creates a tree from bytes, whose format is found by looking at them.
  *
  * `allocator` is NULL for the default. `options` is one of CFPropertyListMutabilityOptions. `*format` is set to the format if there is a
- * tree; it may be NULL. XML is read in UTF-8, UTF-16, UTF-32 and the encodings that it may name. No bytes at all, and nothing but blanks,
- * are an empty dictionary in the OpenStep format.
+ * tree; it may be NULL. Text is read in UTF-8, and in UTF-16 and UTF-32 with a byte order mark; XML may also name US-ASCII, ISO-8859-1,
+ * windows-1252 or macintosh. Blanks and comments alone are an empty dictionary in the OpenStep format.
  * Ownership: the caller releases the tree, and `*error`.
  * Threads: any.
  * Errors: NULL, with `*error` set unless `error` is NULL, when the bytes are no property list and when there is no memory.
  * Differs from Apple: an integer beyond 64 bits with a sign becomes a number of type double. A UID of a keyed archive is a dictionary
- * whose only key is "CF$UID", as XML shows it.
+ * whose only key is "CF$UID", as XML shows it. Keys that are no strings, sets, and dates with a 13th month or a 61st minute are refused.
  */
 CF_EXPORT CFPropertyListRef CFPropertyListCreateWithData(CFAllocatorRef allocator, CFDataRef data, CFOptionFlags options,
                                                          CFPropertyListFormat *format, CFErrorRef *error)
@@ -97,11 +97,13 @@ CF_EXPORT CFPropertyListRef CFPropertyListCreateWithStream(CFAllocatorRef alloca
 /**
  * Creates the bytes of a tree in `format`, which is XML or the binary format.
  *
- * `allocator` is NULL for the default. `options` is 0. XML has the keys of a dictionary in the order of their letters. In the binary format
- * strings, numbers, dates and data that are equal are written once, and so is a container that occurs several times.
+ * `allocator` is NULL for the default. `options` is 0. XML has the keys of a dictionary in the order of their UTF-16 units. In the binary
+ * format an object that occurs several times is referred to; a copy that is only equal is written as well.
  * Ownership: the caller releases the data, and `*error`.
  * Threads: any.
  * Errors: NULL, with `*error` set unless `error` is NULL, when the tree is not valid in that format and when there is no memory.
+ * Differs from Apple: XML has U+FFFD for half of a surrogate pair, which ends the string there. A date that is no number, or beyond 2^31
+ * years, is refused for XML.
  */
 CF_EXPORT CFDataRef CFPropertyListCreateData(CFAllocatorRef allocator, CFPropertyListRef propertyList, CFPropertyListFormat format,
                                              CFOptionFlags options, CFErrorRef *error)

@@ -2,8 +2,33 @@
 /* The link names of what the files of this add-on share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_PLIST_LINK_NAMES_H
 #define CRL_PLIST_LINK_NAMES_H
+#pragma redefine_extname binary_is_meant crl_binary_is_meant
+#pragma redefine_extname binary_read crl_binary_read
+#pragma redefine_extname binary_write crl_binary_write
+#pragma redefine_extname byte_buffer_append_big_endian crl_byte_buffer_append_big_endian
+#pragma redefine_extname byte_buffer_append_character crl_byte_buffer_append_character
+#pragma redefine_extname byte_buffer_free crl_byte_buffer_free
+#pragma redefine_extname byte_buffer_reserve crl_byte_buffer_reserve
+#pragma redefine_extname date_read crl_date_read
+#pragma redefine_extname date_write crl_date_write
+#pragma redefine_extname integer_read crl_integer_read
+#pragma redefine_extname integer_write crl_integer_write
 #pragma redefine_extname object_table_add crl_object_table_add
 #pragma redefine_extname object_table_free crl_object_table_free
+#pragma redefine_extname object_table_repeat crl_object_table_repeat
+#pragma redefine_extname old_read crl_old_read
+#pragma redefine_extname plist_error_create_words crl_plist_error_create_words
+#pragma redefine_extname plist_error_set crl_plist_error_set
+#pragma redefine_extname read_fault_set crl_read_fault_set
+#pragma redefine_extname read_fault_set_at crl_read_fault_set_at
+#pragma redefine_extname read_fault_set_no_memory crl_read_fault_set_no_memory
+#pragma redefine_extname real_read crl_real_read
+#pragma redefine_extname real_write crl_real_write
+#pragma redefine_extname string_pool_copy crl_string_pool_copy
+#pragma redefine_extname string_pool_free crl_string_pool_free
+#pragma redefine_extname text_input_begin crl_text_input_begin
+#pragma redefine_extname text_input_end crl_text_input_end
+#pragma redefine_extname text_input_set_fault crl_text_input_set_fault
 #pragma redefine_extname tree_builder_add crl_tree_builder_add
 #pragma redefine_extname tree_builder_add_data crl_tree_builder_add_data
 #pragma redefine_extname tree_builder_add_key crl_tree_builder_add_key
@@ -19,4 +44,13 @@
 #pragma redefine_extname tree_walk_end crl_tree_walk_end
 #pragma redefine_extname tree_walk_next crl_tree_walk_next
 #pragma redefine_extname tree_walk_pass_over crl_tree_walk_pass_over
+#pragma redefine_extname xml_element_name crl_xml_element_name
+#pragma redefine_extname xml_read crl_xml_read
+#pragma redefine_extname xml_scanner_end_tag crl_xml_scanner_end_tag
+#pragma redefine_extname xml_scanner_fail crl_xml_scanner_fail
+#pragma redefine_extname xml_scanner_raw_text crl_xml_scanner_raw_text
+#pragma redefine_extname xml_scanner_skip crl_xml_scanner_skip
+#pragma redefine_extname xml_scanner_tag crl_xml_scanner_tag
+#pragma redefine_extname xml_scanner_text crl_xml_scanner_text
+#pragma redefine_extname xml_write crl_xml_write
 #endif

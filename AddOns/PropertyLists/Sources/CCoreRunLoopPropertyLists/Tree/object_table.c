@@ -2,35 +2,58 @@
 /* Gives objects numbers (object_table.h). */
 #include "Tree/object_table.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "Support/invariant.h"
 
-static uint32_t mix(uint64_t value)
+/* Identities of what counts by its value. No object has such an address. */
+enum {
+    common_integer_first = -1,
+    common_integer_last = 12,
+    common_integers = 2,
+    common_nan = 32,
+    common_infinity,
+    common_minus_infinity,
+    common_zero,
+    common_empty_string
+};
+
+static uint64_t identity_of_number(CFNumberRef number)
 {
-    value *= UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(value >> 32);
+    SInt64 integer = 0;
+    double real = 0;
+
+    if (!CFNumberIsFloatType(number)) {
+        (void)CFNumberGetValue(number, kCFNumberSInt64Type, &integer);
+        return integer >= common_integer_first && integer <= common_integer_last ? (uint64_t)(integer + common_integers)
+                                                                                 : (uintptr_t)number;
+    }
+    (void)CFNumberGetValue(number, kCFNumberDoubleType, &real);
+    if (isnan(real)) {
+        return common_nan;
+    }
+    if (isinf(real)) {
+        return real > 0 ? common_infinity : common_minus_infinity;
+    }
+    return real == 0 && !signbit(real) && CFNumberGetByteSize(number) == sizeof real ? common_zero : (uintptr_t)number;
 }
 
-static bool is_equal_by_value(enum tree_kind kind)
+static uint64_t identity_of(CFTypeRef object, enum tree_kind kind)
 {
-    return kind == tree_string || kind == tree_number || kind == tree_data || kind == tree_date;
+    return kind == tree_number                                     ? identity_of_number(object)
+           : kind == tree_string && CFStringGetLength(object) == 0 ? common_empty_string
+                                                                   : (uintptr_t)object;
 }
 
-static uint32_t hash_of(CFTypeRef object, enum tree_kind kind)
+static size_t first_place(const struct object_table *table, uint64_t identity)
 {
-    return mix(is_equal_by_value(kind) ? CFHash(object) : (uint64_t)(uintptr_t)object);
+    return (size_t)((identity * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (table->place_count - 1);
 }
 
-static bool is_same(const struct numbered_object *known, CFTypeRef object, enum tree_kind kind, uint32_t hash)
+static void take_place(struct object_table *table, uint64_t identity, size_t number)
 {
-    return known->object == object ||
-           (known->hash == hash && known->kind == kind && is_equal_by_value(kind) && CFEqual(known->object, object));
-}
-
-static void take_place(struct object_table *table, uint32_t hash, size_t number)
-{
-    size_t place = hash & (table->place_count - 1);
+    size_t place = first_place(table, identity);
 
     while (table->places[place]) {
         place = (place + 1) & (table->place_count - 1);
@@ -57,31 +80,43 @@ static bool grow(struct object_table *table)
     table->place_count = capacity * 2;
     table->capacity = capacity;
     for (size_t i = 0; i < table->count; i++) {
-        take_place(table, table->objects[i].hash, i);
+        take_place(table, table->objects[i].identity, i);
     }
+    return true;
+}
+
+static bool append(struct object_table *table, CFTypeRef object, uint64_t identity, enum tree_kind kind, uint32_t *ret_number)
+{
+    if (table->count == table->capacity && !grow(table)) {
+        return false;
+    }
+    invariant(table->count < table->capacity && table->capacity * 2 <= table->place_count);
+    *ret_number = (uint32_t)table->count;
+    table->objects[table->count] = (struct numbered_object){object, identity, kind};
+    take_place(table, identity, table->count++);
     return true;
 }
 
 enum object_table_result object_table_add(struct object_table *table, CFTypeRef object, enum tree_kind kind, uint32_t *ret_number)
 {
-    uint32_t hash = hash_of(object, kind);
+    uint64_t identity = identity_of(object, kind);
+    size_t place = table->place_count > 0 ? first_place(table, identity) : 0;
 
-    if (table->place_count > 0) {
-        for (size_t place = hash & (table->place_count - 1); table->places[place]; place = (place + 1) & (table->place_count - 1)) {
-            *ret_number = table->places[place] - 1;
-            if (is_same(&table->objects[*ret_number], object, kind, hash)) {
-                return object_is_known;
-            }
+    for (; table->place_count > 0 && table->places[place]; place = (place + 1) & (table->place_count - 1)) {
+        *ret_number = table->places[place] - 1;
+        if (table->objects[*ret_number].identity == identity) {
+            return object_is_known;
         }
     }
-    if (table->count == table->capacity && !grow(table)) {
-        return object_lacks_memory;
-    }
-    invariant(table->count < table->capacity && table->capacity * 2 <= table->place_count);
-    *ret_number = (uint32_t)table->count;
-    table->objects[table->count] = (struct numbered_object){object, kind, hash};
-    take_place(table, hash, table->count++);
-    return object_is_new;
+    return append(table, object, identity, kind, ret_number) ? object_is_new : object_lacks_memory;
+}
+
+/* The first of equal identities is found first, as places are taken in the order of the numbers. */
+bool object_table_repeat(struct object_table *table, CFTypeRef object, enum tree_kind kind)
+{
+    uint32_t number;
+
+    return append(table, object, identity_of(object, kind), kind, &number);
 }
 
 void object_table_free(struct object_table *table)

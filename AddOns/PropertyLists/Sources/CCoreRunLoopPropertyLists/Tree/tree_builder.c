@@ -112,9 +112,20 @@ bool tree_builder_open(struct tree_builder *builder, enum tree_kind kind)
         builder->open = open;
         builder->open_capacity = capacity;
     }
-    builder->open[builder->depth++] = (struct open_container){builder->count, builder->key, kind};
+    builder->open[builder->depth++] = (struct open_container){builder->count, builder->key, kind, 0};
     builder->key = NULL;
     return true;
+}
+
+/* A dictionary is made with the first of equal keys. */
+static void reverse(const void **objects, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        const void *object = objects[i];
+
+        objects[i] = objects[count - 1 - i];
+        objects[count - 1 - i] = object;
+    }
 }
 
 static CFTypeRef create_container(const struct tree_builder *builder, enum tree_kind kind, size_t first)
@@ -128,6 +139,10 @@ static CFTypeRef create_container(const struct tree_builder *builder, enum tree_
     if (kind == tree_array) {
         container = CFArrayCreate(builder->allocator, values, count, &kCFTypeArrayCallBacks);
     } else {
+        if (!builder->keeps_first && count > 1) {
+            reverse(builder->keys + first, (size_t)count);
+            reverse(builder->values + first, (size_t)count);
+        }
         container = CFDictionaryCreate(builder->allocator, count > 0 ? builder->keys + first : NULL, values, count,
                                        &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
     }

@@ -18,6 +18,7 @@
 struct tree_builder {
     CFAllocatorRef allocator;
     CFOptionFlags mutability; /* one of CFPropertyListMutabilityOptions */
+    bool keeps_first; /* of values with equal keys; otherwise the last one is kept */
     const void **keys; /* of the values, as many; NULL in an array */
     const void **values;
     size_t count;
@@ -27,6 +28,7 @@ struct tree_builder {
         size_t first; /* of its values */
         CFStringRef key; /* its own in the dictionary around it, or NULL */
         enum tree_kind kind;
+        size_t separated; /* of its values: those behind which a reader has found what separates them */
     } *open;
     size_t depth;
     size_t open_capacity;

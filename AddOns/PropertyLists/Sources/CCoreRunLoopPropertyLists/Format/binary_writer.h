@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a tree in the binary format. Any thread; the tree stays as it is meanwhile. */
+#ifndef CRL_PLIST_BINARY_WRITER_H
+#define CRL_PLIST_BINARY_WRITER_H
+
+#include "plist_link_names.h"
+
+#include "CoreFoundation/CoreFoundation.h"
+#include "Format/byte_buffer.h"
+#include "Format/read_fault.h"
+
+/* Appends a tree that tree_check has found valid. The buffer is empty. */
+bool binary_write(CFTypeRef root, struct byte_buffer *buffer, struct read_fault *fault);
+
+#endif
