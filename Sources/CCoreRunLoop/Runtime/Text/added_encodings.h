@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "CoreFoundation/CFString.h"
 #include "Runtime/Text/text.h"
 
 /* As encoding_bytes_per_unit; 0: no add-on library knows it. */

@@ -71,7 +71,6 @@ void CFTimeZoneSetDefault(CFTimeZoneRef zone)
 }
 
 #if defined(CRL_TESTING)
-/* What the process keeps until it ends. */
 void zones_give_back(void)
 {
     keep(kept_of_system, NULL);

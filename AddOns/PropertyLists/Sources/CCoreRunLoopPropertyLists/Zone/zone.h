@@ -32,4 +32,9 @@ const char *zone_name_of_abbreviation(const char *abbreviation);
 /* By $TZ, or /etc/localtime. NULL: there is no memory. */
 CFTimeZoneRef zone_create_of_system(void);
 
+#if defined(CRL_TESTING)
+/* Gives back what the process keeps until it ends. */
+void zones_give_back(void);
+#endif
+
 #endif

@@ -200,8 +200,9 @@ static int list_changes(const struct zone_footer *footer, int64_t middle, struct
             all[place] = change;
         }
     }
-    for (int i = 0; i < count; i++) {
-        bool is_last = i + 1 == count || all[i + 1].instant != all[i].instant;
+    /* The last one only shows what is at the instant of the one before: one of the next year may be at its own. */
+    for (int i = 0; i + 1 < count; i++) {
+        bool is_last = all[i + 1].instant != all[i].instant;
 
         if (is_last && (kept == 0 || ret_changes[kept - 1].is_daylight != all[i].is_daylight)) {
             ret_changes[kept++] = all[i];
