@@ -211,6 +211,13 @@ static CFIndex encode_by_library(const struct encoding_row *row, const UniChar *
         (void)iconv(run.converter, NULL, NULL, NULL, NULL);
         run = first;
     }
+    if (fits && run.next < run.end) {
+        /* Once more, so that nothing is left of a character that did not fit, as a switch to its set. */
+        first.kept = 0;
+        first.end = run.next;
+        run = first;
+        fits = run_encoding(&run);
+    }
     converter_give_back(row, converter_encodes, run.converter);
     sink->used = fits ? run.sink.used : 0;
     return fits ? run.next - units : 0;
