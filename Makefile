@@ -160,7 +160,7 @@ $(B)/plain/whole.o: $(B)/whole.o $(B)/plain/names
 
 $(PLAIN): $(B)/plain/whole.o
 	$(SAY) LINK $@
-	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -o $@ $< $(LIBRARY_LIBS)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -o $@ $^ $(LIBRARY_LIBS)
 
 -include $(LIBRARY_OBJECTS:.o=.d) $(TESTING_OBJECTS:.o=.d)
 

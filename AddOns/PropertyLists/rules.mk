@@ -3,6 +3,22 @@
 # The add-on library libcorerunloop-plist: property lists.
 
 ### check-plist      the tests of property lists; TEST_FLAGS="--filter NAME" picks some
+### conformance-plist   random trees and odd inputs beside the Swift toolchain's Core Foundation; PLIST_TREES=1000
 
 plist_TEST_PARTS := Stream/stream_recorder
 $(call add_on_library,PropertyLists,plist)
+
+# libCoreFoundation.so has it inside.
+$(PLAIN): $(B)/plain/plist-whole.o
+$(B)/plain/plist-names: $(B)/plain/names $(plist_SHARED)
+	$(Q){ cat $<; $(TOOLS)nm -D --defined-only $(plist_SHARED) | sed -n 's/.* crl_\(.*\)/crl_\1 \1/p'; } > $@
+$(B)/plain/plist-whole.o: $(B)/plist-whole.o $(B)/plain/plist-names
+	$(Q)$(OBJCOPY) --redefine-syms=$(B)/plain/plist-names $< $@
+
+.PHONY: conformance-plist
+WING_CHECKS += conformance-plist
+WING_CHECK_NEEDS += $(plist_STATIC) $(STATIC)
+PLIST_TREES ?= 1000
+conformance-plist: $(plist_STATIC) $(STATIC)
+	$(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run --build $(B)/conformance-plist --libraries "$^" \
+	--trees $(PLIST_TREES) --first $(SEED)

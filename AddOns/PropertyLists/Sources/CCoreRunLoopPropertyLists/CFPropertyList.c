@@ -4,14 +4,14 @@
 
 #include <stdlib.h>
 
-#include "Format/binary_reader.h"
-#include "Format/binary_writer.h"
+#include "Binary/binary_reader.h"
+#include "Binary/binary_writer.h"
 #include "Format/byte_buffer.h"
-#include "Format/old_reader.h"
+#include "Text/old_reader.h"
 #include "Format/plist_error.h"
-#include "Format/text_input.h"
-#include "Format/xml_reader.h"
-#include "Format/xml_writer.h"
+#include "Text/text_input.h"
+#include "Text/xml_reader.h"
+#include "Text/xml_writer.h"
 #include "Tree/tree_check.h"
 #include "Tree/tree_copy.h"
 

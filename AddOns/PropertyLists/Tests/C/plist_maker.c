@@ -56,13 +56,3 @@ CFMutableDictionaryRef make_dictionary(const char *first_key, ...)
     va_end(arguments);
     return dictionary;
 }
-
-CFArrayRef make_deep(size_t depth)
-{
-    CFArrayRef array = make_array(NULL);
-
-    while (--depth > 0) {
-        array = make_array(array, NULL);
-    }
-    return array;
-}

@@ -8,14 +8,17 @@
 #include "Support/invariant.h"
 
 /* Identities of what counts by its value. No object has such an address. */
-enum {
+enum common_identity {
+    common_integers = 2, /* added to an integer from the first to the last */
     common_integer_first = -1,
     common_integer_last = 12,
-    common_integers = 2,
     common_nan = 32,
     common_infinity,
     common_minus_infinity,
     common_zero,
+    common_one,
+    common_short_zero,
+    common_short_one,
     common_empty_string
 };
 
@@ -36,7 +39,11 @@ static uint64_t identity_of_number(CFNumberRef number)
     if (isinf(real)) {
         return real > 0 ? common_infinity : common_minus_infinity;
     }
-    return real == 0 && !signbit(real) && CFNumberGetByteSize(number) == sizeof real ? common_zero : (uintptr_t)number;
+    if ((real != 0 && real != 1) || signbit(real)) {
+        return (uintptr_t)number;
+    }
+    return CFNumberGetByteSize(number) == sizeof real ? (real == 0 ? common_zero : common_one)
+                                                      : (real == 0 ? common_short_zero : common_short_one);
 }
 
 static uint64_t identity_of(CFTypeRef object, enum tree_kind kind)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a tree in the binary format (binary_writer.h), in the order and widths of Core Foundation: objects as they are met, keys of a
- * dictionary before its values. What is one object, or one of the few that Core Foundation makes only once, is written once and referred to.
+ * dictionary before its values. What is one object, or one of the few that Core Foundation makes only once, is written once and referred
+ * to.
  *
  * A container or truth value that is met again is written again, although the references are all to the first, because Core Foundation does
  * so. It ends after many: a few arrays, each twice in the next, would make as many as there are memory for.
  */
-#include "Format/binary_writer.h"
+#include "Binary/binary_writer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "Format/binary_format.h"
+#include "Binary/binary_format.h"
 #include "Support/invariant.h"
 #include "Tree/object_table.h"
 #include "Tree/tree_walk.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a tree in XML (xml_writer.h), in the bytes that Core Foundation writes: a tab for each level, keys by their letters, and in strings
- * only <, > and & in other words. Characters that XML does not have are written as they are.
+ * Writes a tree in XML (xml_writer.h), in the bytes that Core Foundation writes: a tab for each level, keys by their letters, and in
+ * strings only <, > and & in other words. Characters that XML does not have are written as they are.
  */
-#include "Format/xml_writer.h"
+#include "Text/xml_writer.h"
 
 #include <stdlib.h>
 
-#include "Format/date_text.h"
-#include "Format/number_text.h"
+#include "Text/date_text.h"
+#include "Text/number_text.h"
 #include "Support/invariant.h"
 #include "Tree/tree_walk.h"
 

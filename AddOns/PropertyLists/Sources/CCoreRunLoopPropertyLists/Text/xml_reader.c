@@ -2,16 +2,16 @@
 /*
  * Reads a tree from XML (xml_reader.h). Its containers are open in the builder, so the reader needs no stack of its own.
  *
- * It takes and refuses what Core Foundation does: a root may stand alone or in a plist, what is behind it does not count, characters that XML
- * does not have are taken as they are, and carriage returns stay.
+ * It takes and refuses what Core Foundation does: a root may stand alone or in a plist, what is behind it does not count, characters that
+ * XML does not have are taken as they are, and carriage returns stay.
  */
-#include "Format/xml_reader.h"
+#include "Text/xml_reader.h"
 
-#include "Format/date_text.h"
-#include "Format/number_text.h"
-#include "Format/string_pool.h"
-#include "Format/text_input.h"
-#include "Format/xml_scanner.h"
+#include "Text/date_text.h"
+#include "Text/number_text.h"
+#include "Text/string_pool.h"
+#include "Text/text_input.h"
+#include "Text/xml_scanner.h"
 #include "Support/invariant.h"
 #include "Tree/tree_builder.h"
 

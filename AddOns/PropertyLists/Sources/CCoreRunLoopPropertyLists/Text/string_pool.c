@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings that a reader has made (string_pool.h). */
-#include "Format/string_pool.h"
+#include "Text/string_pool.h"
 
 #include <stdlib.h>
 #include <string.h>

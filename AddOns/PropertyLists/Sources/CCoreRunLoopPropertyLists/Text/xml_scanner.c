@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Goes through XML, tag by tag (xml_scanner.h). */
 #define _GNU_SOURCE /* memmem */
-#include "Format/xml_scanner.h"
+#include "Text/xml_scanner.h"
 
 static const char *const names[] = {"plist", "array", "dict", "key", "string", "data", "date", "real", "integer", "true", "false"};
 
@@ -126,6 +126,7 @@ static bool skip_to_end_of_tag(struct xml_scanner *scanner, bool *ret_is_empty)
 bool xml_scanner_tag(struct xml_scanner *scanner, struct xml_tag *ret_tag)
 {
     const uint8_t *name;
+    size_t length;
 
     if (scanner->at == scanner->end) {
         return xml_scanner_fail(scanner, "The document ends too early");
@@ -139,7 +140,8 @@ bool xml_scanner_tag(struct xml_scanner *scanner, struct xml_tag *ret_tag)
     while (scanner->at < scanner->end && *scanner->at >= 'a' && *scanner->at <= 'z') {
         scanner->at++;
     }
-    ret_tag->element = element_named(name, (size_t)(scanner->at - name));
+    length = (size_t)(scanner->at - name);
+    ret_tag->element = element_named(name, length);
     if (scanner->at < scanner->end && *scanner->at == '>') {
         ret_tag->is_empty = false;
         scanner->at++;
@@ -151,7 +153,7 @@ bool xml_scanner_tag(struct xml_scanner *scanner, struct xml_tag *ret_tag)
     } else if (ret_tag->element != xml_unknown && !skip_to_end_of_tag(scanner, &ret_tag->is_empty)) {
         return false;
     }
-    return ret_tag->element != xml_unknown || fail_at_name(scanner, name, (size_t)(scanner->at - name));
+    return ret_tag->element != xml_unknown || fail_at_name(scanner, name, length);
 }
 
 bool xml_scanner_end_tag(struct xml_scanner *scanner, enum xml_element element)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Brings text in any of the usual encodings into UTF-8 (text_input.h). */
 #define _GNU_SOURCE /* memmem */
-#include "Format/text_input.h"
+#include "Text/text_input.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as XML has them (number_text.h). */
-#include "Format/number_text.h"
+#include "Text/number_text.h"
 
 #include <ctype.h>
 #include <locale.h>
@@ -144,7 +144,9 @@ static bool is_decimal(const uint8_t *text, const uint8_t *end)
     return count > 0 && at == end;
 }
 
-/* A number of at most 15 digits without an exponent is a whole number divided by a power of ten: both are exact, so the quotient is right. */
+/*
+ * A number of at most 15 digits without an exponent is a whole number divided by a power of ten: both are exact, so the quotient is right.
+ */
 static bool read_short_decimal(const uint8_t *text, const uint8_t *end, double *ret_real)
 {
     static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};

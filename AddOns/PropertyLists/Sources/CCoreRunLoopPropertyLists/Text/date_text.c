@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dates as XML has them (date_text.h). Days are counted from the first of March of the year 0, in years that begin in March, as the leap day
- * is the last one then, and in rounds of 400 years, which all have as many days.
+ * Dates as XML has them (date_text.h). Days are counted from the first of March of the year 0, in years that begin in March, as the leap
+ * day is the last one then, and in rounds of 400 years, which all have as many days.
  */
-#include "Format/date_text.h"
+#include "Text/date_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,12 +6,12 @@
  * somebody made may lie over each other, or be referred to by millions of others, so what they take is counted: all objects that are made
  * have together at most a few times as many bytes as the file. The stack of open containers is in the heap.
  */
-#include "Format/binary_reader.h"
+#include "Binary/binary_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "Format/binary_format.h"
+#include "Binary/binary_format.h"
 #include "Support/invariant.h"
 #include "Tree/tree_builder.h"
 

@@ -8,11 +8,11 @@
  * A file of strings is a dictionary without its brackets, or nothing at all. Containers are open in the builder.
  */
 #define _GNU_SOURCE /* memmem */
-#include "Format/old_reader.h"
+#include "Text/old_reader.h"
 
 #include "Format/byte_buffer.h"
-#include "Format/string_pool.h"
-#include "Format/text_input.h"
+#include "Text/string_pool.h"
+#include "Text/text_input.h"
 #include "Support/invariant.h"
 #include "Tree/tree_builder.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goes through XML, tag by tag: tags, what stands between them that does not count, and the text of an element. It knows no declarations but
- * the one of a document type, whose own declarations it refuses, and no entities but those that XML has and numbers of characters.
+ * Goes through XML, tag by tag: tags, what stands between them that does not count, and the text of an element. It knows no declarations
+ * but the one of a document type, whose own declarations it refuses, and no entities but those that XML has and numbers of characters.
  *
  * It belongs to one thread, and borrows the bytes. A call that returns false has said in the fault what is wrong.
  */
@@ -52,7 +52,10 @@ bool xml_scanner_tag(struct xml_scanner *scanner, struct xml_tag *ret_tag);
 bool xml_scanner_end_tag(struct xml_scanner *scanner, enum xml_element element);
 /* Gives what is up to the next tag, as it is in the document, behind which a byte `<` lies. */
 bool xml_scanner_raw_text(struct xml_scanner *scanner, const uint8_t **ret_text, size_t *ret_length);
-/* Gives the same with entities and quoted sections resolved. `*ret_is_raw` if it is as in the document; otherwise it is kept until the next text. */
+/*
+ * Gives the same with entities and quoted sections resolved. `*ret_is_raw` if it is as in the document; otherwise it is kept until the
+ * next text.
+ */
 bool xml_scanner_text(struct xml_scanner *scanner, const uint8_t **ret_text, size_t *ret_length, bool *ret_is_raw);
 bool xml_scanner_fail(struct xml_scanner *scanner, const char *words);
 
