@@ -6,8 +6,8 @@
  * has, and NextStep's. CFStringIsEncodingAvailable says which these are. Others have a number and a name only.
  *
  * Bytes that are not valid or not complete are refused. The functions on URLs know CFString.h's encodings only. Strings are not normalized:
- * there is no CFStringNormalize, nor CFStringFold and CFStringTransform. A program that names nothing of the library is linked with `-Wl,-u,crl_CFStringGetListOfAvailableEncodings`,
- * so that the linker keeps it; pkg-config's and CMake's flags have that.
+ * there is no CFStringNormalize, nor CFStringFold and CFStringTransform. pkg-config's flags make the linker keep the library where a program
+ * names nothing of it.
  */
 
 #if !defined(__COREFOUNDATION_CFSTRINGENCODINGEXT__)

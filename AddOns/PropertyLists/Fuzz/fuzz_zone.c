@@ -12,7 +12,8 @@
 #include "Zone/zone_rules.h"
 #include "check.h"
 
-static const int64_t instants[] = {INT64_C(-67000000000000000), -62135596800, -2208988801, -1, 0, 1774746000, 32503680000, INT64_C(67000000000000000)};
+static const int64_t instants[] = {INT64_C(-67000000000000000), -62135596800, -2208988801, -1, 0, 1774746000, 32503680000,
+                                   INT64_C(67000000000000000)};
 
 static void check_period(struct zone_period period, int64_t instant)
 {

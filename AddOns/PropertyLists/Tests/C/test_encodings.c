@@ -47,7 +47,10 @@ TEST(bytes_of_other_encodings_are_read_and_invalid_and_incomplete_ones_are_refus
         {kCFStringEncodingDOSJapanese, "\x82\xA0", "3042"},
         {kCFStringEncodingDOSJapanese, "\x5C\x81\x60", "005C FF5E"},
         {kCFStringEncodingDOSJapanese, "\x82\xA0\x82", "refused"},
-        {kCFStringEncodingDOSJapanese, "a\xFF" "b", "refused"},
+        {kCFStringEncodingDOSJapanese,
+         "a\xFF"
+         "b",
+         "refused"},
         {kCFStringEncodingShiftJIS, "\x82\xA0", "3042"},
         {kCFStringEncodingEUC_JP, "\xA4\xA2", "3042"},
         {kCFStringEncodingISO_2022_JP, "\x1B$B$$$\"\x1B(B", "3044 3042"},

@@ -101,8 +101,8 @@ TEST(the_rule_of_a_zone_says_what_its_clocks_show, "")
 /* A file of version 2 with one change, for a test to break: its header, its parts, its rule. */
 static size_t make_file(uint8_t *bytes)
 {
-    static const uint8_t header[] = {'T', 'Z', 'i', 'f', '2', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                     0,   0,   0,   0,   0,   0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 8};
+    static const uint8_t header[] = {'T', 'Z', 'i', 'f', '2', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                     0,   0,   0,   0,   0,   0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 8};
     static const uint8_t types[] = {0, 0, 0, 0, 0, 0, 14, 16, 0, 0, 0, 4}; /* the second one is of an hour, in bytes 4 and 5 */
     uint8_t *place = bytes;
 
@@ -154,11 +154,9 @@ TEST(a_file_of_a_zone_is_read_and_a_broken_one_is_refused, "")
         {39, 0, "refused"}, /* no type */
         {43, 0, "refused"}, /* no letters */
         {43, 4, "refused"}, /* an abbreviation beyond them */
-        {40, 0x7F, "refused"},
-        {28, 0x10, "refused"}, /* leap seconds */
+        {40, 0x7F, "refused"}, {28, 0x10, "refused"}, /* leap seconds */
         {20, 0x10, "refused"}, /* flags */
-        {24, 0xFF, "refused"},
-        {52, 2, "refused"}, /* a type that is not there */
+        {24, 0xFF, "refused"}, {52, 2, "refused"}, /* a type that is not there */
         {53, 0x7F, "refused"}, /* an offset of years */
         {57, 2, "refused"}, /* neither summer nor winter */
         {58, 200, "refused"},
@@ -186,9 +184,28 @@ TEST(a_file_of_a_zone_is_read_and_a_broken_one_is_refused, "")
 TEST(no_name_leads_out_of_the_database_and_nothing_but_a_regular_file_is_read, "")
 {
     static const char *const names[] = {
-        "",           "/",           "..",       "../zoneinfo/UTC", "/usr/share/zoneinfo/UTC", "Europe/../UTC", "Europe//Berlin", "./UTC",
-        "Europe/.",   "Europe",      "UTC/",     "Europe/Berlin/x", "Nowhere/City",            "zone.tab",      "pipe",           "device",
-        "too\nmany",  "GMT+1500",    "GMT+0160", "GMT+1",           "GMT+01:00",               "large",
+        "",
+        "/",
+        "..",
+        "../zoneinfo/UTC",
+        "/usr/share/zoneinfo/UTC",
+        "Europe/../UTC",
+        "Europe//Berlin",
+        "./UTC",
+        "Europe/.",
+        "Europe",
+        "UTC/",
+        "Europe/Berlin/x",
+        "Nowhere/City",
+        "zone.tab",
+        "pipe",
+        "device",
+        "too\nmany",
+        "GMT+1500",
+        "GMT+0160",
+        "GMT+1",
+        "GMT+01:00",
+        "large",
     };
     char folder[] = "/tmp/crl-zones-XXXXXX";
     char path[64];
@@ -231,8 +248,14 @@ TEST(a_zone_of_an_offset_has_the_name_of_its_minutes, "")
         const char *name;
         int offset_s;
     } rows[] = {
-        {0, "GMT", 0},          {29, "GMT", 0},           {-0.5, "GMT", 0},           {30, "GMT+0001", 60},
-        {3600, "GMT+0100", 3600}, {-19800, "GMT-0530", -19800}, {3661, "GMT+0101", 3660}, {64800, "GMT+1800", 64800},
+        {0, "GMT", 0},
+        {29, "GMT", 0},
+        {-0.5, "GMT", 0},
+        {30, "GMT+0001", 60},
+        {3600, "GMT+0100", 3600},
+        {-19800, "GMT-0530", -19800},
+        {3661, "GMT+0101", 3660},
+        {64800, "GMT+1800", 64800},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -319,7 +342,7 @@ TEST(the_systems_zone_is_that_of_the_environment_until_it_is_reset, "")
 
 /* ---- beside the C library ---- */
 
-static const char *const compared_zones[] = {"Europe/Berlin",     "America/New_York", "Europe/Dublin",    "Australia/Lord_Howe",
+static const char *const compared_zones[] = {"Europe/Berlin",     "America/New_York", "Europe/Dublin",     "Australia/Lord_Howe",
                                              "Africa/Casablanca", "Asia/Kolkata",     "America/Sao_Paulo", "Pacific/Apia",
                                              "Antarctica/Troll",  "Asia/Gaza",        "America/Nuuk",      "EST5EDT"};
 
@@ -334,8 +357,8 @@ static void compare_at(CFTimeZoneRef zone, const char *name, int64_t instant)
     if (ours.year != date.tm_year + 1900 || ours.month != date.tm_mon + 1 || ours.day != date.tm_mday || ours.hour != date.tm_hour ||
         ours.minute != date.tm_min || (int)ours.second != date.tm_sec || CFTimeZoneIsDaylightSavingTime(zone, at) != (date.tm_isdst > 0) ||
         CFAbsoluteTimeGetDayOfYear(at, zone) != date.tm_yday + 1 || CFAbsoluteTimeGetDayOfWeek(at, zone) % 7 != date.tm_wday) {
-        test_failed(__FILE__, __LINE__, "%s at %lld: %d-%d-%d %d:%d:%g", name, (long long)instant, ours.year, ours.month, ours.day, ours.hour,
-                    ours.minute, ours.second);
+        test_failed(__FILE__, __LINE__, "%s at %lld: %d-%d-%d %d:%d:%g", name, (long long)instant, ours.year, ours.month, ours.day,
+                    ours.hour, ours.minute, ours.second);
     }
 }
 

@@ -142,7 +142,8 @@ static CFStringEncoding encoding_of_code_page(const char *simple)
         size_t length = strlen(beginnings[i]);
         const char *digits = simple + length;
 
-        if (strncmp(simple, beginnings[i], length) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits) && strlen(digits) < 9) {
+        if (strncmp(simple, beginnings[i], length) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits) &&
+            strlen(digits) < 9) {
             return CFStringConvertWindowsCodepageToEncoding((UInt32)strtoul(digits, NULL, 10));
         }
     }

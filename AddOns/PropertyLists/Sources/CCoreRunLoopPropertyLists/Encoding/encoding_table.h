@@ -19,7 +19,7 @@ struct encoding_row {
     int code_page; /* of Windows, or -1 */
 };
 
-enum { encoding_rows = 109 };
+enum { encoding_rows = 124 };
 extern const struct encoding_row encoding_table[encoding_rows];
 
 /* NULL: there is none. */

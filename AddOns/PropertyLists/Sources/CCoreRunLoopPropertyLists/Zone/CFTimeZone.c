@@ -108,7 +108,8 @@ CFTimeZoneRef CFTimeZoneCreateWithName(CFAllocatorRef allocator, CFStringRef nam
     char bytes[longest_zone_name + 1];
 
     /* A NUL in the name would end it too early. */
-    if (!name || !CFStringGetCString(name, bytes, sizeof bytes, kCFStringEncodingASCII) || (CFIndex)strlen(bytes) != CFStringGetLength(name)) {
+    if (!name || !CFStringGetCString(name, bytes, sizeof bytes, kCFStringEncodingASCII) ||
+        (CFIndex)strlen(bytes) != CFStringGetLength(name)) {
         return NULL;
     }
     const char *meant = tryAbbrev ? zone_name_of_abbreviation(bytes) : NULL;

@@ -59,9 +59,8 @@ static CFStringRef copy_description(CFTypeRef object)
     const struct zone *zone = object;
     struct zone_period period = zone_rules_period(zone->rules, zone_instant(CFAbsoluteTimeGetCurrent()));
 
-    return CFStringCreateWithFormat(NULL, NULL,
-                                    CFSTR("<CFTimeZone %p>{name = %@; abbreviation = %s; GMT offset = %d; is DST = %s}"), object,
-                                    zone->name, period.abbreviation, (int)period.offset_s, period.is_daylight ? "true" : "false");
+    return CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFTimeZone %p>{name = %@; abbreviation = %s; GMT offset = %d; is DST = %s}"),
+                                    object, zone->name, period.abbreviation, (int)period.offset_s, period.is_daylight ? "true" : "false");
 }
 
 CFTypeID CFTimeZoneGetTypeID(void)
