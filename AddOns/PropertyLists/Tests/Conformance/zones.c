@@ -45,18 +45,17 @@ static void say_distances(const char *name, CFTimeZoneRef zone)
     CFAbsoluteTime at = -9.4e8 + (double)next_number(1990000000); /* 1971 to 2034 */
     CFAbsoluteTime other = at + (double)next_number(100000000) - 5e7;
     CFGregorianDate date = CFAbsoluteTimeGetGregorianDate(at, zone);
-    CFGregorianUnits more = {(SInt32)next_number(2),      (SInt32)next_number(30) - 15, 1 + (SInt32)next_number(40),
+    CFGregorianUnits more = {(SInt32)next_number(2),       (SInt32)next_number(30) - 15, 1 + (SInt32)next_number(40),
                              (SInt32)next_number(60) - 30, (SInt32)next_number(90) - 45, (double)next_number(100)};
     CFGregorianUnits all = CFAbsoluteTimeGetDifferenceAsGregorianUnits(at, other, zone, kCFGregorianAllUnits);
-    CFGregorianUnits some =
-        CFAbsoluteTimeGetDifferenceAsGregorianUnits(at, other, zone, kCFGregorianUnitsMonths | kCFGregorianUnitsDays);
+    CFGregorianUnits some = CFAbsoluteTimeGetDifferenceAsGregorianUnits(at, other, zone, kCFGregorianUnitsMonths | kCFGregorianUnitsDays);
 
     date.month = (SInt8)(1 + next_number(12));
     date.day = (SInt8)(1 + next_number(31));
     date.hour = (SInt8)next_number(24);
     printf("%s %.0f from %.0f: %.0f %.0f %d %d %d %d %d %g %d %d\n", name, at, other, CFGregorianDateGetAbsoluteTime(date, zone),
-           CFAbsoluteTimeAddGregorianUnits(at, zone, more), all.years, all.months, all.days, all.hours, all.minutes, all.seconds, some.months,
-           some.days);
+           CFAbsoluteTimeAddGregorianUnits(at, zone, more), all.years, all.months, all.days, all.hours, all.minutes, all.seconds,
+           some.months, some.days);
 }
 
 static void say_zone(CFStringRef string)
@@ -97,10 +96,10 @@ static void say_dates(void)
 }
 
 /* The encodings of one byte a character. */
-static const CFStringEncoding byte_encodings[] = {0x7,   0x1D,  0x202, 0x203, 0x204, 0x205, 0x206, 0x207, 0x208, 0x209, 0x20A, 0x20B,
-                                                  0x20D, 0x20E, 0x20F, 0x210, 0x400, 0x405, 0x406, 0x410, 0x412, 0x413, 0x414, 0x415,
-                                                  0x416, 0x417, 0x418, 0x41A, 0x41B, 0x41C, 0x41D, 0x501, 0x502, 0x503, 0x504, 0x505,
-                                                  0x506, 0x507, 0x508, 0xA02, 0xA08, 0xB01, 0xC02};
+static const CFStringEncoding byte_encodings[] = {0x7,   0x1D,  0x202, 0x203, 0x204, 0x205, 0x206, 0x207, 0x208, 0x209, 0x20A,
+                                                  0x20B, 0x20D, 0x20E, 0x20F, 0x210, 0x400, 0x405, 0x406, 0x410, 0x412, 0x413,
+                                                  0x414, 0x415, 0x416, 0x417, 0x418, 0x41A, 0x41B, 0x41C, 0x41D, 0x501, 0x502,
+                                                  0x503, 0x504, 0x505, 0x506, 0x507, 0x508, 0xA02, 0xA08, 0xB01, 0xC02};
 
 static void say_encodings(void)
 {
@@ -128,7 +127,8 @@ static void say_encodings(void)
 int main(void)
 {
     CFArrayRef names = CFTimeZoneCopyKnownNames();
-    CFStringRef others[] = {CFSTR("UTC"), CFSTR("EST5EDT"), CFSTR("GMT+0530"), CFSTR("Etc/GMT+5"), CFSTR("Nowhere/City"), CFSTR("GMT+1500")};
+    CFStringRef others[] = {CFSTR("UTC"),       CFSTR("EST5EDT"),      CFSTR("GMT+0530"),
+                            CFSTR("Etc/GMT+5"), CFSTR("Nowhere/City"), CFSTR("GMT+1500")};
 
     printf("names: %ld\n", (long)CFArrayGetCount(names));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {

@@ -196,10 +196,12 @@ static bool run_encoding(struct encoding_run *run)
     return convert_pieces(run, true) == piece_is_whole;
 }
 
+/* Of no units it makes no bytes, not even those with which an encoding begins. */
 static CFIndex encode_by_library(const struct encoding_row *row, const UniChar *units, CFIndex count, UInt8 loss_byte,
                                  struct byte_sink *sink)
 {
-    struct encoding_run run = {converter_take(row, converter_encodes), *sink, 0, loss_byte, units, units + count};
+    struct encoding_run run = {
+        count != 0 ? converter_take(row, converter_encodes) : (iconv_t)-1, *sink, 0, loss_byte, units, units + count};
     struct encoding_run first = run;
     bool fits = false;
 
