@@ -3,7 +3,6 @@
 # The add-on library libcorerunloop-plist: property lists.
 
 ### check-plist      the tests of property lists; TEST_FLAGS="--filter NAME" picks some
-### conformance-zones   time zones, dates and encodings beside it
 ### conformance-plist   random trees and odd inputs beside the Swift toolchain's Core Foundation; PLIST_TREES=1000
 
 plist_TEST_PARTS := Stream/stream_recorder
@@ -16,12 +15,11 @@ $(B)/plain/plist-names: $(B)/plain/names $(plist_SHARED)
 $(B)/plain/plist-whole.o: $(B)/plist-whole.o $(B)/plain/plist-names
 	$(Q)$(OBJCOPY) --redefine-syms=$(B)/plain/plist-names $< $@
 
-.PHONY: conformance-plist conformance-zones
-WING_CHECKS += conformance-plist conformance-zones
+.PHONY: conformance-plist
+WING_CHECKS += conformance-plist
 WING_CHECK_NEEDS += $(plist_STATIC) $(STATIC)
 PLIST_TREES ?= 1000
 conformance-plist: $(plist_STATIC) $(STATIC)
 	$(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run --build $(B)/conformance-plist --libraries "$^" \
 	--trees $(PLIST_TREES) --first $(SEED)
-conformance-zones: $(plist_STATIC) $(STATIC)
 	$(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run-zones --build $(B)/conformance-plist --libraries "$^"

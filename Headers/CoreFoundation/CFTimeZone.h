@@ -3,8 +3,8 @@
 /** @file
  * Time zones, and dates of the Gregorian calendar in them. They are in the add-on library libcorerunloop-plist.
  *
- * The zones are those of the system's tz database: the files below `$TZDIR`, or /usr/share/zoneinfo. Each has the changes of its offset that
- * were and are foreseen, and the rule by which it goes on. The calendar is taken to have been in use always. All functions may be called on
+ * The zones are those of the system's tz database: the files below `$TZDIR`, or /usr/share/zoneinfo. Each has the changes of its offset
+ * that were and are foreseen, and the rule by which it goes on. The calendar is taken to have been in use always. All functions may be called on
  * any thread, and in the child of a fork; none of them takes a lock of the C library's time functions. Zones are immutable.
  *
  * There are no calendars (CFCalendar), no locales (CFLocale), and so no names of zones for people; for abbreviations there is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns the types that add-on libraries register. A place in the table is taken by one thread and constant from then on; types never go away.
+ * Owns the types that add-on libraries register. A place in the table is taken by one thread and constant from then on; no type goes away.
  */
 #include "Runtime/Object/added_types.h"
 

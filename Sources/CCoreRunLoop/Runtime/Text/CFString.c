@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "Runtime/Object/allocator.h"
@@ -251,11 +252,25 @@ static CFIndex write_range(const struct text *text, CFRange range, CFStringEncod
     return index - range.location;
 }
 
+/* In an encoding of an add-on library, or one that nobody knows. */
+static CFIndex write_added(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, struct sink *sink)
+{
+    UniChar *units = malloc((size_t)range.length * sizeof *units + 1);
+
+    if (units == NULL) {
+        return 0;
+    }
+    text_copy_units(text, range, units);
+    CFIndex count = added_encode(encoding, units, range.length, loss_byte, sink->buffer, sink->size, &sink->used);
+    free(units);
+    return count;
+}
+
 static CFIndex write_text(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, bool is_external,
                           struct sink *sink)
 {
     if (!encoding_is_known(encoding)) {
-        return added_encode(text, range, encoding, loss_byte, sink->buffer, sink->size, &sink->used);
+        return write_added(text, range, encoding, loss_byte, sink);
     }
     uint8_t mark[encoding_bytes_max];
     size_t mark_size = is_external ? encoding_write_mark(encoding, mark) : 0;

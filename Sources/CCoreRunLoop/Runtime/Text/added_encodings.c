@@ -5,10 +5,8 @@
 #include "Runtime/Text/added_encodings.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "CRLAddOn.h"
-#include "Runtime/Text/string_storage.h"
 
 static _Atomic(const CRLStringEncodings *) encodings;
 
@@ -29,38 +27,14 @@ CFIndex added_bytes_per_unit(CFStringEncoding encoding)
     return functions() != NULL ? functions()->bytesPerUnit(encoding) : 0;
 }
 
-CFStringRef added_decode(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex count, CFStringEncoding encoding)
+CFIndex added_decode(CFStringEncoding encoding, const UInt8 *bytes, CFIndex count, UniChar **ret_units)
 {
-    UniChar *units = NULL;
-    CFIndex length = added_bytes_per_unit(encoding) != 0 ? functions()->decode(encoding, bytes, count, &units) : kCFNotFound;
-
-    if (length == kCFNotFound) {
-        return NULL;
-    }
-    struct text text = text_of_units(units, length);
-    CFStringRef string = string_create(allocator, &text, CFRangeMake(0, length));
-    free(units);
-    return string;
+    return added_bytes_per_unit(encoding) != 0 ? functions()->decode(encoding, bytes, count, ret_units) : kCFNotFound;
 }
 
-CFIndex added_encode(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, UInt8 *buffer, CFIndex size,
+CFIndex added_encode(CFStringEncoding encoding, const UniChar *units, CFIndex count, UInt8 loss_byte, UInt8 *buffer, CFIndex size,
                      CFIndex *ret_used)
 {
     *ret_used = 0;
-    if (added_bytes_per_unit(encoding) == 0) {
-        return 0;
-    }
-    const UniChar *units = (const UniChar *)text->units + (text->form == text_utf16 ? range.location : 0);
-    UniChar *copy = NULL;
-    if (text->form != text_utf16) {
-        copy = malloc((size_t)range.length * sizeof *copy + 1);
-        if (copy == NULL) {
-            return 0;
-        }
-        text_copy_units(text, range, copy);
-        units = copy;
-    }
-    CFIndex count = functions()->encode(encoding, units, range.length, loss_byte, buffer, size, ret_used);
-    free(copy);
-    return count;
+    return added_bytes_per_unit(encoding) != 0 ? functions()->encode(encoding, units, count, loss_byte, buffer, size, ret_used) : 0;
 }

@@ -5,19 +5,16 @@
 
 #include "Runtime/link_names.h"
 
-#include <stdbool.h>
-
 #include "CoreFoundation/CFString.h"
-#include "Runtime/Text/text.h"
 
 /* As encoding_bytes_per_unit; 0: no add-on library knows it. */
 CFIndex added_bytes_per_unit(CFStringEncoding encoding);
 
-/* NULL: the bytes are not valid, the encoding is not known, or there is no memory. */
-CFStringRef added_decode(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex count, CFStringEncoding encoding);
+/* As CRLStringEncodings's; kCFNotFound for an unknown encoding too. */
+CFIndex added_decode(CFStringEncoding encoding, const UInt8 *bytes, CFIndex count, UniChar **ret_units);
 
 /* As CFStringGetBytes. */
-CFIndex added_encode(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, UInt8 *buffer, CFIndex size,
+CFIndex added_encode(CFStringEncoding encoding, const UniChar *units, CFIndex count, UInt8 loss_byte, UInt8 *buffer, CFIndex size,
                      CFIndex *ret_used);
 
 #endif

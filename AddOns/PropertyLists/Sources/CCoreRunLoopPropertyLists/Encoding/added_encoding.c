@@ -10,7 +10,7 @@
 #include "Encoding/converter.h"
 #include "Encoding/nextstep.h"
 
-enum { piece_size = 512, most_bytes_back = 16 };
+enum { piece_size = 512 };
 
 static const size_t conversion_failed = (size_t)-1;
 
@@ -102,7 +102,7 @@ CFIndex added_encoding_decode(CFStringEncoding encoding, const UInt8 *bytes, CFI
 
 /* ---- units to bytes ---- */
 
-/* Where bytes go: without a buffer they are only counted. */
+/* Where bytes go: without a buffer, and behind its end, they are only counted. */
 struct byte_sink {
     UInt8 *buffer;
     size_t size;
@@ -113,23 +113,22 @@ struct byte_sink {
 struct encoding_run {
     iconv_t converter;
     struct byte_sink sink;
-    size_t kept; /* of the sink's bytes, for what leads back to the first state at the end */
     UInt8 loss_byte;
     const UniChar *next;
     const UniChar *end;
 };
 
-static size_t room_in(const struct byte_sink *sink, size_t wanted)
-{
-    return !sink->buffer || sink->size - sink->used > wanted ? wanted : sink->size - sink->used;
-}
-
 static void put_bytes(struct byte_sink *sink, const void *bytes, size_t count)
 {
-    if (sink->buffer && count != 0) {
+    if (sink->buffer && count != 0 && sink->used + count <= sink->size) {
         memcpy(sink->buffer + sink->used, bytes, count);
     }
     sink->used += count;
+}
+
+static bool is_over(const struct byte_sink *sink)
+{
+    return sink->buffer && sink->used > sink->size;
 }
 
 enum piece_end { piece_is_full, piece_is_whole, piece_has_foreign };
@@ -139,14 +138,13 @@ static enum piece_end convert_piece(struct encoding_run *run, bool is_end)
 {
     char piece[piece_size];
     char *place = piece;
-    size_t room = room_in(&run->sink, sizeof piece);
-    size_t room_before = room;
+    size_t room = sizeof piece;
     char *next = (char *)(uintptr_t)run->next;
     size_t left = (size_t)(run->end - run->next) * sizeof *run->next;
     size_t result = is_end ? iconv(run->converter, NULL, NULL, &place, &room) : iconv(run->converter, &next, &left, &place, &room);
     int error = errno;
 
-    put_bytes(&run->sink, piece, room_before - room);
+    put_bytes(&run->sink, piece, sizeof piece - room);
     if (!is_end) {
         run->next = run->end - left / sizeof *run->next;
     }
@@ -156,73 +154,68 @@ static enum piece_end convert_piece(struct encoding_run *run, bool is_end)
     return error == E2BIG ? piece_is_full : piece_has_foreign;
 }
 
-/* Goes on over pieces until all is converted, a character is foreign, or there is no room. */
+/* Goes on over pieces until all is converted, a character is foreign, or there are more bytes than room. */
 static enum piece_end convert_pieces(struct encoding_run *run, bool is_end)
 {
-    for (;;) {
-        size_t used = run->sink.used;
-        const UniChar *next = run->next;
-        enum piece_end end = convert_piece(run, is_end);
+    enum piece_end end = piece_is_full;
 
-        if (end != piece_is_full || (run->sink.used == used && run->next == next)) {
-            return end;
-        }
+    while (end == piece_is_full && !is_over(&run->sink)) {
+        end = convert_piece(run, is_end);
     }
+    return end;
 }
 
-/* Puts the loss byte in place of a character that the encoding lacks, or of a surrogate without its other half. */
-static bool replace_foreign(struct encoding_run *run)
+static bool is_pair(const UniChar *units, const UniChar *end)
 {
-    bool is_pair = run->end - run->next > 1 && (run->next[0] & 0xFC00) == 0xD800 && (run->next[1] & 0xFC00) == 0xDC00;
-
-    if (convert_pieces(run, true) != piece_is_whole || room_in(&run->sink, 1) == 0) {
-        return false;
-    }
-    put_bytes(&run->sink, &run->loss_byte, 1);
-    run->next += is_pair ? 2 : 1;
-    return true;
+    return end - units > 1 && (units[0] & 0xFC00) == 0xD800 && (units[1] & 0xFC00) == 0xDC00;
 }
 
-/* False: what leads back to the first state does not fit. */
-static bool run_encoding(struct encoding_run *run)
+/* Converts so many units, with the loss byte for what the encoding lacks, or up to it. False: there are more bytes than room. */
+static bool run_encoding(struct encoding_run *run, CFIndex count)
 {
-    run->sink.size -= run->kept;
-    enum piece_end end = convert_pieces(run, false);
-
-    while (end == piece_has_foreign && run->loss_byte != 0 && replace_foreign(run)) {
-        end = convert_pieces(run, false);
+    run->end = run->next + count;
+    while (convert_pieces(run, false) == piece_has_foreign && run->loss_byte != 0 && !is_over(&run->sink)) {
+        (void)convert_pieces(run, true);
+        put_bytes(&run->sink, &run->loss_byte, 1);
+        run->next += is_pair(run->next, run->end) ? 2 : 1;
     }
-    run->sink.size += run->kept;
-    return convert_pieces(run, true) == piece_is_whole;
+    (void)convert_pieces(run, true);
+    return !is_over(&run->sink);
 }
 
 /* Of no units it makes no bytes, not even those with which an encoding begins. */
 static CFIndex encode_by_library(const struct encoding_row *row, const UniChar *units, CFIndex count, UInt8 loss_byte,
                                  struct byte_sink *sink)
 {
-    struct encoding_run run = {
-        count != 0 ? converter_take(row, converter_encodes) : (iconv_t)-1, *sink, 0, loss_byte, units, units + count};
-    struct encoding_run first = run;
-    bool fits = false;
+    const struct encoding_run first = {count != 0 ? converter_take(row, converter_encodes) : (iconv_t)-1, *sink, loss_byte, units, units};
+    struct encoding_run run = first;
 
     if (run.converter == (iconv_t)-1) {
         return 0;
     }
-    while (!(fits = run_encoding(&run)) && first.kept < sink->size && first.kept < most_bytes_back) {
-        first.kept++;
+    if (!run_encoding(&run, count)) {
+        /* How many units fit is searched for: what leads to a character's set and back makes it hard to say before. */
+        CFIndex low = 0;
+
+        for (CFIndex high = run.next - units; low < high;) {
+            CFIndex middle = (low + high + 1) / 2;
+            bool splits = middle < count && is_pair(units + middle - 1, units + count);
+
+            run = first;
+            (void)iconv(run.converter, NULL, NULL, NULL, NULL);
+            if (run_encoding(&run, middle + splits)) {
+                low = middle + splits;
+            } else {
+                high = middle - 1;
+            }
+        }
+        run = first;
         (void)iconv(run.converter, NULL, NULL, NULL, NULL);
-        run = first;
-    }
-    if (fits && run.next < run.end) {
-        /* Once more, so that nothing is left of a character that did not fit, as a switch to its set. */
-        first.kept = 0;
-        first.end = run.next;
-        run = first;
-        fits = run_encoding(&run);
+        (void)(low != 0 && run_encoding(&run, low));
     }
     converter_give_back(row, converter_encodes, run.converter);
-    sink->used = fits ? run.sink.used : 0;
-    return fits ? run.next - units : 0;
+    sink->used = run.sink.used;
+    return run.next - units;
 }
 
 static CFIndex encode_nextstep(const UniChar *units, CFIndex count, UInt8 loss_byte, struct byte_sink *sink)
@@ -232,13 +225,12 @@ static CFIndex encode_nextstep(const UniChar *units, CFIndex count, UInt8 loss_b
     while (index < count) {
         int found = nextstep_byte(units[index]);
         UInt8 byte = found >= 0 ? (UInt8)found : loss_byte;
-        bool is_pair = index + 1 < count && (units[index] & 0xFC00) == 0xD800 && (units[index + 1] & 0xFC00) == 0xDC00;
 
-        if ((found < 0 && loss_byte == 0) || room_in(sink, 1) == 0) {
+        if ((found < 0 && loss_byte == 0) || (sink->buffer && sink->used == sink->size)) {
             break;
         }
         put_bytes(sink, &byte, 1);
-        index += is_pair ? 2 : 1;
+        index += is_pair(units + index, units + count) ? 2 : 1;
     }
     return index;
 }
