@@ -353,7 +353,7 @@ CF_EXPORT CFStringEncoding CFStringGetFastestEncoding(CFStringRef text) CRL_LINK
 /** Returns an encoding that writes a whole string with the fewest bytes: ASCII, ISO Latin 1, UTF-8 or UTF-16. Threads: any. */
 CF_EXPORT CFStringEncoding CFStringGetSmallestEncoding(CFStringRef text) CRL_LINK(CFStringGetSmallestEncoding);
 
-/** Returns whether this library, or an add-on library, converts an encoding. Threads: any, signal handlers included for those named here. */
+/** Returns whether the library, or an add-on library, converts an encoding. Threads: any; in signal handlers for those named here. */
 CF_EXPORT Boolean CFStringIsEncodingAvailable(CFStringEncoding encoding) CRL_LINK(CFStringIsEncodingAvailable);
 
 /**

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * More encodings of strings, and their numbers and names elsewhere. They are in the add-on library libcorerunloop-plist: where it is loaded,
- * CFString's functions (CFStringCreateWithBytes, CFStringGetBytes and all that build on them) convert those of them that the C library's iconv
- * has, and NextStep's. CFStringIsEncodingAvailable says which these are. Others have a number and a name only.
+ * More encodings of strings, and their numbers and names elsewhere. They are in the add-on library libcorerunloop-plist: with it,
+ * CFString's functions (CFStringCreateWithBytes, CFStringGetBytes and all that build on them) convert those that the C library's
+ * iconv has, and NextStep's. CFStringIsEncodingAvailable says which these are. Others have a number and a name only.
  *
- * Bytes that are not valid or not complete are refused. The functions on URLs know CFString.h's encodings only. Strings are not normalized:
+ * Bytes that are not valid or not complete are refused. Functions on URLs know those of CFString.h. No string is normalized:
  * there is no CFStringNormalize, nor CFStringFold and CFStringTransform. pkg-config's flags make the linker keep the library where a program
  * names nothing of it.
  */
@@ -167,7 +167,7 @@ CF_EXPORT CFStringEncoding CFStringConvertIANACharSetNameToEncoding(CFStringRef 
 CF_EXPORT CFStringRef CFStringConvertEncodingToIANACharSetName(CFStringEncoding encoding)
     CRL_LINK(CFStringConvertEncodingToIANACharSetName) CF_RETURNS_NOT_RETAINED;
 
-/** Returns Cocoa's number (NSStringEncoding) of an encoding; kCFStringEncodingInvalidId of no encoding. Threads: any, signal handlers included. */
+/** Returns Cocoa's number (NSStringEncoding) of an encoding; kCFStringEncodingInvalidId of none. Threads: any, signal handlers included. */
 CF_EXPORT unsigned long CFStringConvertEncodingToNSStringEncoding(CFStringEncoding encoding)
     CRL_LINK(CFStringConvertEncodingToNSStringEncoding);
 

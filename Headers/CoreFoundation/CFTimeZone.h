@@ -4,8 +4,8 @@
  * Time zones, and dates of the Gregorian calendar in them. They are in the add-on library libcorerunloop-plist.
  *
  * The zones are those of the system's tz database: the files below `$TZDIR`, or /usr/share/zoneinfo. Each has the changes of its offset
- * that were and are foreseen, and the rule by which it goes on. The calendar is taken to have been in use always. All functions may be called on
- * any thread, and in the child of a fork; none of them takes a lock of the C library's time functions. Zones are immutable.
+ * that were and are foreseen, and the rule by which it goes on. The calendar is taken to have been in use always. All functions may be
+ * called on any thread, and in the child of a fork; none of them takes a lock of the C library's time functions. Zones are immutable.
  *
  * There are no calendars (CFCalendar), no locales (CFLocale), and so no names of zones for people; for abbreviations there is
  * CFTimeZoneCopyAbbreviation.
@@ -66,7 +66,7 @@ typedef CF_OPTIONS(CFOptionFlags, CFGregorianUnitFlags) {
 CF_EXPORT CFTypeID CFTimeZoneGetTypeID(void) CRL_LINK(CFTimeZoneGetTypeID);
 
 /**
- * Returns the system's zone: that of `$TZ`, or of /etc/localtime, or UTC. `$TZ` may be a name, a path, or a rule as `CET-1CEST,M3.5.0,M10.5.0/3`;
+ * Returns the system's zone: of `$TZ`, of /etc/localtime, or UTC. `$TZ` may be a name, a path, or a rule as `EST5EDT,M3.2.0,M11.1.0`;
  * a program with more rights than its user passes it over. It is looked for once, and again after CFTimeZoneResetSystem.
  * Ownership: the caller releases the zone.
  * Threads: any.
@@ -129,7 +129,7 @@ CF_EXPORT CFTimeZoneRef CFTimeZoneCreateWithTimeIntervalFromGMT(CFAllocatorRef a
 CF_EXPORT CFTimeZoneRef CFTimeZoneCreateWithName(CFAllocatorRef allocator, CFStringRef name, Boolean tryAbbrev)
     CRL_LINK(CFTimeZoneCreateWithName) CF_RETURNS_RETAINED;
 
-/** Returns a zone's name. Ownership: the zone owns it. Threads: any. Errors: NULL stops the process with a message, as in all that follow. */
+/** Returns a zone's name. Ownership: the zone owns it. Threads: any. Errors: NULL stops the process, as in all that follow. */
 CF_EXPORT CFStringRef CFTimeZoneGetName(CFTimeZoneRef zone) CRL_LINK(CFTimeZoneGetName) CF_RETURNS_NOT_RETAINED;
 
 /** Returns the bytes of a zone, as a file of the database has them. Ownership: the zone owns them. Threads: any. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes what Core Foundation says of time zones, dates and encodings, a line each; `run-zones` builds it with both libraries. Only instants
- * from 1972 to 2036, for which the toolchain has rules.
+ * Writes what Core Foundation says of time zones, dates and encodings, a line each; `run-zones` builds it with both libraries. Only
+ * instants from 1972 to 2036, for which the toolchain has rules.
  */
 #include <CoreFoundation/CoreFoundation.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions by which the core's strings convert the encodings that it does not know (CRLAddOn.h): those of the C library, and NextStep's.
+ * The functions by which the core's strings convert the encodings that it does not know (CRLAddOn.h): the C library's, and NextStep's.
  *
  * Bytes and units may be anything. Invalid and incomplete bytes are refused whole; memory is bounded by the input. Any thread.
  */

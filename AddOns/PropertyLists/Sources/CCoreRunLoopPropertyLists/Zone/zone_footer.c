@@ -174,7 +174,7 @@ struct zone_change {
     bool is_daylight; /* from then on */
 };
 
-/* By their instants. Of two at the same one, the one to daylight saving time comes last and counts: daylight saving time may last all year. */
+/* By their instants. Of two at the same one, that to daylight saving time comes last and counts: it may last all year. */
 static bool comes_before(const struct zone_change *one, const struct zone_change *other)
 {
     return one->instant < other->instant || (one->instant == other->instant && !one->is_daylight && other->is_daylight);
