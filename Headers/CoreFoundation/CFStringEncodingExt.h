@@ -6,7 +6,7 @@
  * iconv has, and NextStep's. CFStringIsEncodingAvailable says which these are. Others have a number and a name only.
  *
  * Bytes that are not valid or not complete are refused. Functions on URLs know those of CFString.h. No string is normalized:
- * there is no CFStringNormalize, nor CFStringFold and CFStringTransform. pkg-config's flags make the linker keep the library where a program
+ * there is no CFStringNormalize, CFStringFold or CFStringTransform. pkg-config's flags make the linker keep the library where a program
  * names nothing of it.
  */
 
