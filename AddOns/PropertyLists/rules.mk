@@ -20,8 +20,12 @@ WING_CHECKS += conformance-plist
 WING_CHECK_NEEDS += $(plist_STATIC) $(STATIC)
 PLIST_TREES ?= 1000
 conformance-plist_NEEDS = $(plist_STATIC) $(STATIC)
-conformance-plist = $(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run --build $(B)/conformance-plist \
+define conformance-plist
+$(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run --build $(B)/conformance-plist \
 	--libraries "$(conformance-plist_NEEDS)" --trees $(PLIST_TREES) --first $(SEED)
+$(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run-zones --build $(B)/conformance-plist --libraries "$(conformance-plist_NEEDS)"
+endef
+CONFORMANCES += plist
 
 BENCHMARKS += plist
 bench-plist_NEEDS = $(plist_STATIC) $(STATIC)

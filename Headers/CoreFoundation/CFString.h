@@ -31,6 +31,7 @@ typedef CF_ENUM(CFStringEncoding, CFStringBuiltInEncodings) {
     kCFStringEncodingISOLatin1 = 0x0201, /**< ISO 8859-1 */
     kCFStringEncodingASCII = 0x0600, /**< ASCII, 0 to 127 */
     kCFStringEncodingUnicode = 0x0100, /**< The same as UTF16. */
+    kCFStringEncodingNextStepLatin = 0x0B01, /**< NextStep's, with libcorerunloop-plist (CFStringEncodingExt.h) */
     kCFStringEncodingUTF8 = 0x08000100, /**< UTF-8 */
     kCFStringEncodingNonLossyASCII = 0x0BFF, /**< ASCII with escapes for all other characters: `\351`, `\u20ac`; `\\`, `\000` */
     kCFStringEncodingUTF16 = 0x0100, /**< UTF-16 in the machine's byte order, or as a byte order mark says */
@@ -352,7 +353,7 @@ CF_EXPORT CFStringEncoding CFStringGetFastestEncoding(CFStringRef text) CRL_LINK
 /** Returns an encoding that writes a whole string with the fewest bytes: ASCII, ISO Latin 1, UTF-8 or UTF-16. Threads: any. */
 CF_EXPORT CFStringEncoding CFStringGetSmallestEncoding(CFStringRef text) CRL_LINK(CFStringGetSmallestEncoding);
 
-/** Returns whether this library knows an encoding. Threads: any, signal handlers included. */
+/** Returns whether the library, or an add-on library, converts an encoding. Threads: any; in signal handlers for those named here. */
 CF_EXPORT Boolean CFStringIsEncodingAvailable(CFStringEncoding encoding) CRL_LINK(CFStringIsEncodingAvailable);
 
 /**

@@ -54,6 +54,8 @@
 #include "CFPropertyList.h"
 #include "CFSocket.h"
 #include "CFStream.h"
+#include "CFStringEncodingExt.h"
+#include "CFTimeZone.h"
 
 /* Where libdispatch is installed, CFMessagePort.h has brought its types, as on Apple's systems. */
 

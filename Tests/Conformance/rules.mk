@@ -13,5 +13,5 @@ conformance: $(STATIC)
 
 # A wing's own comparison with the toolchain, as bench-NAME: a recipe, and what it needs.
 conformance-%: $$(conformance-$$*_NEEDS)
-	$(if $(conformance-$*),,$(error there is no conformance-$*))
+	$(if $(filter $*,$(CONFORMANCES)),,$(error there is no conformance-$*; there are $(CONFORMANCES)))
 	$(conformance-$*)

@@ -2,6 +2,10 @@
 /* The link names of what the files of Runtime share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_RUNTIME_LINK_NAMES_H
 #define CRL_RUNTIME_LINK_NAMES_H
+#pragma redefine_extname added_bytes_per_unit crl_added_bytes_per_unit
+#pragma redefine_extname added_decode crl_added_decode
+#pragma redefine_extname added_encode crl_added_encode
+#pragma redefine_extname added_type_name crl_added_type_name
 #pragma redefine_extname allocator_allocate crl_allocator_allocate
 #pragma redefine_extname allocator_allocate_zeroed crl_allocator_allocate_zeroed
 #pragma redefine_extname allocator_deallocate crl_allocator_deallocate

@@ -29,8 +29,8 @@ extension RunLoop {
     /// ```
     ///
     /// - Parameter body: Runs on the main thread, once, at the first suspension of the asynchronous main. When it returns, the main loop
-    ///   runs. It has to let the main loop have its passes (`attachToGLib()`, ``RunLoop/prepareHosted(mode:)``), as the main actor is served
-    ///   by them: a line on the standard error output says so if there is none for five seconds.
+    ///   runs. It has to let the main loop have its passes (`attachToGLib()`, ``RunLoop/prepareHosted(mode:)``), as the main actor is
+    ///   served by them: a line on the standard error output says so if there is none for five seconds.
     /// - Returns: Whether it will run: `false` where ``mainThreadRunsLoop`` is, and after the first suspension.
     @discardableResult public static func mainThreadRuns(_ body: @escaping @MainActor @Sendable () -> Void) -> Bool {
         mainThreadRunsLoop

@@ -9,11 +9,13 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "Runtime/Object/allocator.h"
 #include "Runtime/Object/object.h"
 #include "Runtime/Object/range.h"
+#include "Runtime/Text/added_encodings.h"
 #include "Runtime/Text/encoding.h"
 #include "Runtime/Text/format.h"
 #include "Runtime/Text/string_storage.h"
@@ -250,11 +252,25 @@ static CFIndex write_range(const struct text *text, CFRange range, CFStringEncod
     return index - range.location;
 }
 
+/* In an encoding of an add-on library, or one that nobody knows. */
+static CFIndex write_added(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, struct sink *sink)
+{
+    UniChar *units = malloc((size_t)range.length * sizeof *units + 1);
+
+    if (units == NULL) {
+        return 0;
+    }
+    text_copy_units(text, range, units);
+    CFIndex count = added_encode(encoding, units, range.length, loss_byte, sink->buffer, sink->size, &sink->used);
+    free(units);
+    return count;
+}
+
 static CFIndex write_text(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, bool is_external,
                           struct sink *sink)
 {
     if (!encoding_is_known(encoding)) {
-        return 0;
+        return write_added(text, range, encoding, loss_byte, sink);
     }
     uint8_t mark[encoding_bytes_max];
     size_t mark_size = is_external ? encoding_write_mark(encoding, mark) : 0;
@@ -291,7 +307,7 @@ Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStrin
         return false;
     }
     buffer[0] = '\0';
-    if (!encoding_is_known(encoding)) {
+    if (!CFStringIsEncodingAvailable(encoding)) {
         return false;
     }
     struct sink sink = {.buffer = (UInt8 *)buffer, .size = size - 1};
@@ -321,6 +337,7 @@ CFIndex CFStringGetMaximumSizeForEncoding(CFIndex length, CFStringEncoding encod
     CFIndex size;
     CFIndex bytes_per_unit = encoding_bytes_per_unit(encoding);
 
+    bytes_per_unit = bytes_per_unit != 0 ? bytes_per_unit : added_bytes_per_unit(encoding);
     if (length < 0 || bytes_per_unit == 0 || __builtin_mul_overflow(length, bytes_per_unit, &size)) {
         return kCFNotFound;
     }

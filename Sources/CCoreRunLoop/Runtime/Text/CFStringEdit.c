@@ -9,6 +9,7 @@
 
 #include "Runtime/Object/object.h"
 #include "Runtime/Object/range.h"
+#include "Runtime/Text/added_encodings.h"
 #include "Runtime/Text/encoding.h"
 #include "Runtime/Text/string_storage.h"
 #include "Runtime/Text/text.h"
@@ -283,7 +284,7 @@ CFStringEncoding CFStringGetSmallestEncoding(CFStringRef text)
 
 Boolean CFStringIsEncodingAvailable(CFStringEncoding encoding)
 {
-    return encoding_is_known(encoding);
+    return encoding_is_known(encoding) || added_bytes_per_unit(encoding) != 0;
 }
 
 CFStringRef CFStringGetNameOfEncoding(CFStringEncoding encoding)

@@ -8,6 +8,7 @@
 #include "Runtime/Text/description.h"
 
 #include "CoreFoundation/CFData.h"
+#include "Runtime/Object/added_types.h"
 #include "Runtime/Object/object.h"
 
 enum { description_depth_max = 32, data_shown_max = 24 };
@@ -144,8 +145,7 @@ CFStringRef description_copy_text(CFTypeRef object)
 
 CFStringRef CFCopyTypeIDDescription(CFTypeID type_id)
 {
-    if (type_id >= object_type_count || type_names[type_id] == NULL) {
-        return NULL;
-    }
-    return CFStringCreateWithCString(NULL, type_names[type_id], kCFStringEncodingASCII);
+    const char *name = type_id < object_type_count ? type_names[type_id] : added_type_name(type_id);
+
+    return name != NULL ? CFStringCreateWithCString(NULL, name, kCFStringEncodingASCII) : NULL;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "Runtime/Object/allocator.h"
+#include "Runtime/Text/added_encodings.h"
 #include "Runtime/Text/encoding.h"
 #include "Support/fault.h"
 
@@ -198,6 +199,21 @@ static void fill(struct decoder decoder, bool is_ascii, void *units)
     }
 }
 
+/* In an encoding of an add-on library, or one that nobody knows. */
+static CFStringRef create_added(CFAllocatorRef allocator, const uint8_t *bytes, CFIndex count, CFStringEncoding encoding)
+{
+    UniChar *units = NULL;
+    CFIndex length = added_decode(encoding, bytes, count, &units);
+
+    if (length == kCFNotFound) {
+        return NULL;
+    }
+    struct text text = text_of_units(units, length);
+    CFStringRef string = string_create(allocator, &text, CFRangeMake(0, length));
+    free(units);
+    return string;
+}
+
 CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes, size_t count, CFStringEncoding encoding, bool is_external)
 {
     if (encoding_extends_ascii(encoding) && are_ascii(bytes, count)) {
@@ -207,7 +223,7 @@ CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes
     }
     struct decoder decoder;
     if (!decoder_start(&decoder, bytes, count, encoding, is_external)) {
-        return NULL;
+        return create_added(allocator, bytes, (CFIndex)count, encoding);
     }
     bool is_ascii;
     CFIndex length = measure(decoder, &is_ascii);

@@ -4,7 +4,6 @@
 
 #include "CoreFoundation/CFData.h"
 #include "Runtime/Object/object.h"
-#include "Runtime/Text/encoding.h"
 
 CFStringRef CFStringCreateFromExternalRepresentation(CFAllocatorRef allocator, CFDataRef data, CFStringEncoding encoding)
 {
@@ -18,7 +17,7 @@ CFDataRef CFStringCreateExternalRepresentation(CFAllocatorRef allocator, CFStrin
     CFRange all = CFRangeMake(0, CFStringGetLength(text));
     CFIndex size = 0;
     /* An unknown encoding converts nothing, which for an empty text looks like success. */
-    if (!encoding_is_known(encoding) || CFStringGetBytes(text, all, encoding, lossByte, true, NULL, 0, &size) != all.length) {
+    if (!CFStringIsEncodingAvailable(encoding) || CFStringGetBytes(text, all, encoding, lossByte, true, NULL, 0, &size) != all.length) {
         return NULL;
     }
     CFMutableDataRef data = CFDataCreateMutable(allocator, size);
