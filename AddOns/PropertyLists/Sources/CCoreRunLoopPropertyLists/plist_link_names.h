@@ -12,7 +12,6 @@
 #pragma redefine_extname byte_buffer_append_character crl_byte_buffer_append_character
 #pragma redefine_extname byte_buffer_free crl_byte_buffer_free
 #pragma redefine_extname byte_buffer_grow crl_byte_buffer_grow
-#pragma redefine_extname byte_buffer_reserve crl_byte_buffer_reserve
 #pragma redefine_extname calendar_date_of crl_calendar_date_of
 #pragma redefine_extname calendar_days_before crl_calendar_days_before
 #pragma redefine_extname calendar_days_in crl_calendar_days_in
