@@ -120,7 +120,7 @@ struct stream {
     bool opens_at_end; /* set by the kind's `open`: there is nothing to read */
     uint8_t owed GUARDED_BY(the_item_lock); /* events that come once and have not been told yet */
     uint8_t told GUARDED_BY(the_item_lock); /* lasting events that were told, with no read or write since */
-    /* Of enum stream_transfers. transfer_once at first, and after a lasting event that no report led to: a report may be left. */
+    /* transfer_once at first and after a lasting event that no report led to: a report may be left. transfer_many after a new file. */
     uint8_t transfers GUARDED_BY(the_item_lock);
     /* Reading, or writing, may not wait, and no report of a descriptor tells that: a kind without one, or bytes that TLS holds back. */
     atomic_bool is_ready;

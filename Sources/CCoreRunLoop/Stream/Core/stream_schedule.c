@@ -358,6 +358,7 @@ void stream_schedule_descriptor_changed(struct stream *s, int descriptor)
         atomic_store_explicit(&s->descriptor, descriptor, memory_order_relaxed);
         if (s->carriers.kind == carrier_descriptor_source && s->carriers.descriptor == descriptor) {
             source = retain_source(s);
+            s->transfers = transfer_many; /* a report that a loop has fetched may be of the former file */
         }
     }
     stream_unlock(s);
