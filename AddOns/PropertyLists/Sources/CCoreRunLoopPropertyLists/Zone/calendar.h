@@ -14,7 +14,7 @@ struct calendar_date {
     int64_t year;
     int month; /* 1 to 12 */
     int day; /* 1 to 31 */
-    int day_of_year; /* 1 to 366 */
+    int day_of_year; /* from 1 */
 };
 
 bool calendar_is_leap(int64_t year);
