@@ -109,7 +109,6 @@ func openssl(_ words: String...) -> Bool {
 
 let folder = NSTemporaryDirectory() + "crl-secure-streams-\(getpid())"
 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-defer { try? FileManager.default.removeItem(atPath: folder) }
 let (keyPath, certificatePath) = (folder + "/key.pem", folder + "/certificate.pem")
 guard
     openssl(
@@ -121,6 +120,7 @@ else {
 }
 let certificate = try Data(contentsOf: URL(fileURLWithPath: certificatePath))
 let key = try Data(contentsOf: URL(fileURLWithPath: keyPath))
+try FileManager.default.removeItem(atPath: folder)
 let trust: [String: Any] = ["kCRLStreamSSLAnchorCertificates": [certificate]]
 let loop = try CoreRunLoop.Thread.runningLoop(name: "server", until: RunLoop.StopToken())
 let listener = try ByteStreamListener(port: 0, on: loop)

@@ -274,8 +274,10 @@ CFTypeRef session_copy_property(void *object, CFStringRef name)
 /* Nobody else knows the session yet (NOT_CHECKED). */
 NOT_CHECKED static bool prepare_session(struct session *session, CFStringRef host, CFDictionaryRef settings, CFStreamError *error)
 {
-    BIO *bio = socket_bio_create(&session->bio);
+    BIO *bio;
 
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL); /* exit must not free what other threads' sessions still use */
+    bio = socket_bio_create(&session->bio);
     session->ssl = bio ? security_settings_create(host, settings, error) : NULL;
     if (!session->ssl) {
         BIO_free(bio);

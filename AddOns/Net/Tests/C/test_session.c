@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CFNetwork/CFNetwork.h>
@@ -16,6 +17,7 @@
 #include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
 #include "Stream/stream_recorder.h"
+#include "session.h"
 #include "tls_peer.h"
 
 /* ---- a client of this library, and its peer ---- */
@@ -1175,4 +1177,31 @@ TEST(both_sides_of_tls_agree_on_a_protocol, "1015")
     expect_refusal(&refused, errSSLFatalAlert);
     end_client(&refused);
     CFRelease(protocols);
+}
+
+/* ---- the end of the process ---- */
+
+static void leave_with_what_openssl_can_do(void)
+{
+    _exit(SSL_CTX_new(TLS_client_method()) ? 0 : 1);
+}
+
+/* Handlers of exit run last in, first out: this one after any that OpenSSL sets when it is first used. */
+TEST(openssl_works_until_the_process_has_ended, "1005")
+{
+    pid_t child = fork();
+    int status = -1;
+
+    if (child == 0) {
+        CFStreamError error;
+        int ends[2];
+
+        if (atexit(leave_with_what_openssl_can_do) != 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+            _exit(2);
+        }
+        (void)session_create(ends[0], NULL, CFDictionaryCreate(NULL, NULL, NULL, 0, NULL, NULL), &error);
+        exit(3);
+    }
+    (void)waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
 }
