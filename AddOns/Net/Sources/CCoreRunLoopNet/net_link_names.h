@@ -43,6 +43,7 @@
 #pragma redefine_extname session_receive crl_session_receive
 #pragma redefine_extname session_send crl_session_send
 #pragma redefine_extname socket_bio_create crl_socket_bio_create
+#pragma redefine_extname socket_bio_send_held crl_socket_bio_send_held
 #pragma redefine_extname tls_error crl_tls_error
 #pragma redefine_extname tls_error_take crl_tls_error_take
 #endif

@@ -22,6 +22,7 @@ struct session {
     SSL *ssl GUARDED_BY(the_plain_lock);
     CFDictionaryRef settings; /* a reference; constant */
     struct socket_bio_state bio GUARDED_BY(the_plain_lock); /* its socket is constant */
+    size_t written GUARDED_BY(the_plain_lock); /* the program's bytes that OpenSSL has taken, and session_send has not answered for yet */
     CFIndex failure GUARDED_BY(the_plain_lock); /* what every call returns from now on; 0: none yet */
     CFStreamError error GUARDED_BY(the_plain_lock); /* with the failure -EPROTO */
     CFStringRef reason GUARDED_BY(the_plain_lock); /* of the error, in words; a reference, or NULL */
@@ -153,20 +154,42 @@ CFIndex session_receive(void *object, UInt8 *bytes, CFIndex size, UInt32 *waits,
     return end_call(session, cancel_state, outcome, error);
 }
 
+/* Has OpenSSL make a record, which the BIO sends or holds. Returns 0, or an error below 0. */
+REQUIRES(the_plain_lock) static CFIndex write_record(struct session *session, const UInt8 *bytes, size_t size, UInt32 *waits)
+{
+    CFIndex outcome;
+    int result;
+
+    session->bio.may_hold = true;
+    result = SSL_write_ex(session->ssl, bytes, size, &session->written);
+    session->bio.may_hold = false;
+    if (result == 1) {
+        return 0;
+    }
+    session->written = 0;
+    outcome = take_outcome(session, result, waits);
+    return outcome == 0 ? -EPIPE : outcome; /* this side has ended the session */
+}
+
+/* The bytes count as sent when the socket has taken all of their record. Until then the caller comes again with the same. */
 CFIndex session_send(void *object, const UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error)
 {
     struct session *session = object;
     CFIndex outcome;
     int cancel_state = begin_call(session, &outcome);
 
+    if (outcome == 0 && session->written == 0) {
+        outcome = write_record(session, bytes, (size_t)size, waits);
+    }
     if (outcome == 0) {
-        size_t count;
-        int result = SSL_write_ex(session->ssl, bytes, (size_t)size, &count);
-
-        invariant(result != 1 || count <= (size_t)size);
-        outcome = result == 1 ? (CFIndex)count : take_outcome(session, result, waits);
+        outcome = socket_bio_send_held(&session->bio);
+        *waits = kCRLStreamWaitsToWrite;
         if (outcome == 0) {
-            outcome = -EPIPE; /* this side has ended the session */
+            invariant(session->written <= (size_t)size);
+            outcome = (CFIndex)session->written;
+            session->written = 0;
+        } else if (outcome != -EAGAIN) {
+            outcome = record_failure(session, SSL_ERROR_SYSCALL);
         }
     }
     return end_call(session, cancel_state, outcome, error);
@@ -338,6 +361,7 @@ NOT_CHECKED void session_free(void *object)
         drop_unread(session);
     }
     SSL_free(session->ssl);
+    free(session->bio.held);
     ERR_clear_error();
     if (session->reason) {
         CFRelease(session->reason);

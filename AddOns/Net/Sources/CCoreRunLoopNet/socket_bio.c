@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "Support/invariant.h"
@@ -45,17 +47,63 @@ static int read_bytes(BIO *bio, char *bytes, int size)
     return (int)count;
 }
 
+/* Returns how many bytes the socket took, or -1 after an error that is kept. */
+static ssize_t send_some(struct socket_bio_state *state, const void *bytes, size_t size)
+{
+    ssize_t count = send(state->socket, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    invariant(count <= (ssize_t)size);
+    return count < 0 && take_failure(state) ? 0 : count;
+}
+
+int socket_bio_send_held(struct socket_bio_state *state)
+{
+    ssize_t count;
+
+    if (!state->held) {
+        return 0;
+    }
+    count = send_some(state, state->held + state->held_begin, state->held_end - state->held_begin);
+    if (count < 0) {
+        return -1;
+    }
+    state->held_begin += (size_t)count;
+    if (state->held_begin < state->held_end) {
+        return -EAGAIN;
+    }
+    free(state->held);
+    state->held = NULL;
+    state->held_begin = state->held_end = 0;
+    return 0;
+}
+
+/* A record comes in one piece, and before it perhaps an answer to new keys. Returns false if there is no memory. */
+static bool hold(struct socket_bio_state *state, const char *bytes, size_t size)
+{
+    unsigned char *held = realloc(state->held, state->held_end + size);
+
+    if (held) {
+        memcpy(held + state->held_end, bytes, size);
+        state->held = held;
+        state->held_end += size;
+    }
+    return held;
+}
+
 static int write_bytes(BIO *bio, const char *bytes, int size)
 {
     struct socket_bio_state *state = BIO_get_data(bio);
-    ssize_t count = send(state->socket, bytes, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    int result = socket_bio_send_held(state);
+    ssize_t count = result == 0 ? send_some(state, bytes, (size_t)size) : result == -EAGAIN ? 0 : -1;
 
-    invariant(count <= size);
     BIO_clear_retry_flags(bio);
-    if (count < 0 && take_failure(state)) {
+    if (count >= 0 && count < size && state->may_hold && hold(state, bytes + count, (size_t)(size - count))) {
+        return size;
+    }
+    if (count == 0) {
         BIO_set_retry_write(bio);
     }
-    return (int)count;
+    return count > 0 ? (int)count : -1;
 }
 
 static long control_bio(BIO *bio, int command, long number, void *pointer)

@@ -647,10 +647,10 @@ static void write_until_told(void *context)
     is_writing = false;
 }
 
-/* Sends a byte of data and then new keys, of which each byte is a record that is sent alone. */
-static void send_round_in_parts(struct flooder *flooder)
+/* Sends a byte of data and then new keys, of which each byte is a record that is sent alone. They may ask for an answer. */
+static void send_round_in_parts(struct flooder *flooder, bool asks)
 {
-    static const char keys[] = {24, 0, 0, 1, 0};
+    const char keys[] = {24, 0, 0, 1, asks};
 
     flooder_add(flooder, forge_data, "a", 1, 0);
     for (size_t i = 0; i < sizeof keys; i++) {
@@ -682,7 +682,7 @@ TEST(two_threads_read_and_write_while_keys_change_in_parts, "1008 1009 1010")
     probe_thread_start(&threads[0], read_to_the_end, &run);
     probe_thread_start(&threads[1], write_until_told, &run);
     for (int i = 0; i < rounds; i++) {
-        send_round_in_parts(&run.flooder);
+        send_round_in_parts(&run.flooder, i % 2 == 1);
     }
     writes = false;
     while (is_writing) {
