@@ -3,8 +3,8 @@
  * The BIO by which OpenSSL reads and writes a socket. OpenSSL's own would raise SIGPIPE, and would wait on a socket that the program has
  * left blocking.
  *
- * It keeps the socket's errors, because OpenSSL does not. It can hold what a full socket does not take: OpenSSL cannot read new keys that ask
- * for an answer while a record is half written. The lock of the session that has the BIO guards the state.
+ * It keeps the socket's errors, because OpenSSL does not. It can hold what a full socket does not take: OpenSSL cannot read new keys that
+ * ask for an answer while a record is half written. The lock of the session that has the BIO guards the state.
  */
 #ifndef CRL_NET_SOCKET_BIO_H
 #define CRL_NET_SOCKET_BIO_H

@@ -105,7 +105,7 @@ static CFAbsoluteTime add_to_date(CFAbsoluteTime at, CFTimeZoneRef zone, const C
 
     date.month = (SInt8)month;
     date.day = date.day < last ? date.day : (SInt8)last;
-    return absolute_time(clock_time(year, &date) + (double)units->days * seconds_of_day, zone);
+    return absolute_time(clock_time(year, &date) + (double)units->days * (double)seconds_of_day, zone);
 }
 
 CFAbsoluteTime CFAbsoluteTimeAddGregorianUnits(CFAbsoluteTime at, CFTimeZoneRef zone, CFGregorianUnits units)
