@@ -22,7 +22,7 @@ static struct local_time local_time_of(CFAbsoluteTime at, CFTimeZoneRef zone)
     double part = local - (double)second;
 
     if (part >= 1) { /* less than nothing before a second, which the difference does not hold */
-        return (struct local_time){second, nextafter(1, 0)};
+        return (struct local_time){second, 0x1.fffffffffffffp-1 /* the last before 1 */};
     }
     return (struct local_time){second, part > 0 ? part : 0}; /* of a time too far away, and of none */
 }
@@ -36,7 +36,7 @@ static double second_of_minute(struct local_time time)
 {
     double second = (double)(time.second - 60 * floor_quotient(time.second, 60)) + time.part;
 
-    return second < 60 ? second : nextafter(60, 0);
+    return second < 60 ? second : 0x1.dffffffffffffp+5 /* the last before 60 */;
 }
 
 CFGregorianDate CFAbsoluteTimeGetGregorianDate(CFAbsoluteTime at, CFTimeZoneRef zone)
