@@ -129,7 +129,8 @@ static void set_unit(SInt32 *unit, double estimate, CFAbsoluteTime from, CFAbsol
 {
     int step = to >= from ? 1 : -1;
 
-    *unit = estimate >= INT_MAX ? INT_MAX : estimate <= INT_MIN ? INT_MIN : (SInt32)estimate;
+    /* Times too far away for a date leave an estimate of the wrong sign, or none. */
+    *unit = !(estimate * step >= 0) ? 0 : estimate >= INT_MAX ? INT_MAX : estimate <= INT_MIN ? INT_MIN : (SInt32)estimate;
     for (int i = 0; i < 4 && *unit != 0 && leads_beyond(from, to, zone, *units); i++) {
         *unit -= step;
     }
