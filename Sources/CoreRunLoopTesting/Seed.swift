@@ -2,7 +2,7 @@
 
 /// A number from which the order of a run follows: which task, timer or source is next whenever several could be.
 ///
-/// ``Testing/Trait/seeded(_:)`` and ``Testing/Trait/seeds(_:)`` run tests so. A body that is no test, or of which a failure is expected, is
+/// The traits `.seeded(_:)` and `.seeds(_:)` run tests so. A body that is no test, or of which a failure is expected, is
 /// run by the functions here.
 public struct Seed: Sendable, Hashable, ExpressibleByIntegerLiteral {
     /// The number.

@@ -16,7 +16,7 @@ public import Testing
 /// }
 /// ```
 ///
-/// Timers, ``WallTime`` and ``RunLoop/Clock`` follow these clocks on the test's own thread, on threads that it starts, and in tasks that
+/// Timers, `WallTime` and `RunLoop.Clock` follow these clocks on the test's own thread, on threads that it starts, and in tasks that
 /// prefer a loop of these threads. `ContinuousClock` and other tests do not. Loops on other threads look at these clocks once a
 /// millisecond.
 ///
