@@ -38,7 +38,7 @@ static void cover_hosts(const char *path)
         (void)snprintf(map, sizeof map, "%d %d 1", (int)user, (int)user);
         write_text_to("/proc/self/uid_map", map);
     }
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount(path, "/etc/hosts", NULL, MS_BIND, NULL) != 0) {
+    if (mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) != 0 || mount(path, "/etc/hosts", "", MS_BIND, NULL) != 0) {
         SKIP("the process may not have mounts of its own");
     }
 }
