@@ -64,7 +64,7 @@ tsan:
 	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=50:$$TSAN_OPTIONS \
 	$(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=tsan
 
-VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
+VALGRIND ?= valgrind -q --suppressions=Tests/CTests/valgrind.supp --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
 # The excluded tests cannot pass under valgrind:
 # - test_harness runs the runner again, and valgrind does not follow it.
 # - nth_failure makes thousands of processes, which takes too long. AddressSanitizer watches these tests.
