@@ -266,3 +266,27 @@ TEST_LIMIT(nth_failure_of_xml, "", 120)
     CFRelease(document);
     CFRelease(tree);
 }
+
+/* More than the pool of strings keeps near the places that their hashes say. */
+TEST(many_strings_of_a_list_are_read, "")
+{
+    enum { count = 60000 };
+    CFMutableStringRef text = CFStringCreateMutable(NULL, 0);
+    CFDataRef data;
+    CFPropertyListRef list;
+
+    CFStringAppend(text, CFSTR("<plist><array>"));
+    for (int i = 0; i < count; i++) {
+        CFStringAppendFormat(text, NULL, CFSTR("<string>%d</string>"), i);
+    }
+    CFStringAppend(text, CFSTR("</array></plist>"));
+    data = CFStringCreateExternalRepresentation(NULL, text, kCFStringEncodingUTF8, 0);
+    list = CFPropertyListCreateWithData(NULL, data, kCFPropertyListImmutable, NULL, NULL);
+    REQUIRE(list && CFArrayGetCount(list) == count);
+    for (int i = 0; i < count; i += 997) {
+        EXPECT_EQ(CFStringGetIntValue(CFArrayGetValueAtIndex(list, i)), i);
+    }
+    CFRelease(list);
+    CFRelease(data);
+    CFRelease(text);
+}

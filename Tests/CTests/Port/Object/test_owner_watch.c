@@ -125,6 +125,26 @@ PORT_TEST(the_end_of_an_owner_is_told_without_proc, "901 M22 M25")
     kernel_ports = kernel_ports_linux;
 }
 
+static int refuse_status(int directory, const char *leaf, struct stat *ret_status)
+{
+    (void)directory, (void)leaf, (void)ret_status;
+    return -EACCES;
+}
+
+PORT_TEST(an_owner_that_cannot_be_looked_at_counts_as_alive, "M22 M25")
+{
+    pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
+    CFMessagePortRef remote = port_connect(NAME);
+
+    port_process_kill(owner);
+    port_lose_proc();
+    kernel_ports.path_status = refuse_status;
+    EXPECT(CFMessagePortIsValid(remote));
+    kernel_ports = kernel_ports_linux;
+    EXPECT(!CFMessagePortIsValid(remote));
+    CFRelease(remote);
+}
+
 PORT_TEST(the_end_of_an_owner_that_never_ran_is_told, "901 M25")
 {
     pid_t owner = port_process_start_idle(NAME);
