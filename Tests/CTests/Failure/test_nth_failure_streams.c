@@ -19,6 +19,7 @@
 #include "CRLStreamNetwork.h"
 #include "Failure/nth_failure.h"
 #include "Loop/Core/main_queue.h"
+#include "Stream/Core/stream.h"
 #include "Stream/Kind/stream_file.h"
 #include "Stream/fake_names.h"
 #include "Stream/stream_recorder.h"
@@ -336,6 +337,7 @@ NTH_FAILURE(streams_to_a_signature, "329 333")
     NEED(CFWriteStreamOpen(writer));
     NEED(CFWriteStreamWrite(writer, (const UInt8 *)"a", 1) == 1); /* waits for the connection without a loop */
     NEED(CFWriteStreamCanAcceptBytes(writer));
+    NEED(stream_write_now((struct stream *)(uintptr_t)writer, (const UInt8 *)"b", 1) == 1);
     NEED(bag_keep(CFWriteStreamCopyProperty(writer, kCFStreamPropertySocketRemoteHostName)));
     CFWriteStreamSetProperty(writer, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelNone);
     return CFWriteStreamGetError(writer).domain == 0;

@@ -15,6 +15,7 @@ NTH_FAILURE(strings, "")
     NEED(text);
     NEED(bytes = bag_keep(CFStringCreateExternalRepresentation(NULL, text, kCFStringEncodingUTF8, 0)));
     NEED(bytes = bag_keep(CFStringCreateExternalRepresentation(NULL, text, kCFStringEncodingUTF16, 0)));
+    MUST(CFStringGetBytes(text, CFRangeMake(0, 1), 0x0A01, 0, false, NULL, 0, NULL) == 0); /* an encoding of an add-on's */
     NEED(text = bag_keep(CFStringCreateFromExternalRepresentation(NULL, bytes, kCFStringEncodingUTF16)));
     NEED(growing = bag_keep(CFStringCreateMutableCopy(NULL, 0, text)));
     for (int i = 0; i < 20; i++) {
