@@ -95,7 +95,8 @@ static int connect_to_file(int socket, const struct port_name *name, int owner_f
     file_leaf(name, ".sock", leaf);
     lock_take(&name_registry_lock);
     directory = port_directory_open("CFMessagePortIsValid");
-    if (kernel_ports.file_status(owner_fd, &own) == 0 && own.st_nlink == 0) {
+    (void)kernel_ports.file_status(owner_fd, &own);
+    if (own.st_nlink == 0) {
         result = -ECONNREFUSED;
     } else if (directory && kernel_ports.path_status(directory->descriptor, leaf, &found) == 0 && found.st_ino == own.st_ino &&
                found.st_dev == own.st_dev) {

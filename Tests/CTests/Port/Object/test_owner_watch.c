@@ -131,15 +131,34 @@ static int refuse_status(int directory, const char *leaf, struct stat *ret_statu
     return -EACCES;
 }
 
+static int status_of_another_file(int directory, const char *leaf, struct stat *ret_status)
+{
+    int result = kernel_ports_linux.path_status(directory, leaf, ret_status);
+
+    ret_status->st_ino++;
+    return result;
+}
+
+static int status_on_another_disk(int directory, const char *leaf, struct stat *ret_status)
+{
+    int result = kernel_ports_linux.path_status(directory, leaf, ret_status);
+
+    ret_status->st_dev++;
+    return result;
+}
+
 PORT_TEST(an_owner_that_cannot_be_looked_at_counts_as_alive, "M22 M25")
 {
+    int (*const looks[])(int, const char *, struct stat *) = {refuse_status, status_of_another_file, status_on_another_disk};
     pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
     CFMessagePortRef remote = port_connect(NAME);
 
     port_process_kill(owner);
     port_lose_proc();
-    kernel_ports.path_status = refuse_status;
-    EXPECT(CFMessagePortIsValid(remote));
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
+        kernel_ports.path_status = looks[i];
+        EXPECT(CFMessagePortIsValid(remote));
+    }
     kernel_ports = kernel_ports_linux;
     EXPECT(!CFMessagePortIsValid(remote));
     CFRelease(remote);
