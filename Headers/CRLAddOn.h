@@ -46,7 +46,7 @@ CF_EXPORT CFTypeID CRLTypeRegister(const CRLTypeFunctions *functions) CRL_LINK(C
  * `allocator` is NULL for the default.
  * Ownership: the caller releases the object.
  * Threads: any.
- * Errors: NULL without memory, or for a type that is not registered.
+ * Errors: NULL without memory, for a type that is not registered, or a size below that of the header.
  */
 CF_EXPORT void *CRLTypeCreateObject(CFAllocatorRef allocator, CFTypeID type, CFIndex size) CRL_LINK(CRLTypeCreateObject);
 

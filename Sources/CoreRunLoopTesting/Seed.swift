@@ -2,8 +2,8 @@
 
 /// A number from which the order of a run follows: which task, timer or source is next whenever several could be.
 ///
-/// The traits `.seeded(_:)` and `.seeds(_:)` run tests so. A body that is no test, or of which a failure is expected, is
-/// run by the functions here.
+/// The traits `.seeded(_:)` and `.seeds(_:)` run tests so. A body that is no test, or of which a failure is expected, is run by the
+/// functions here.
 public struct Seed: Sendable, Hashable, ExpressibleByIntegerLiteral {
     /// The number.
     public let number: Int
@@ -79,8 +79,8 @@ public struct SeedFailure: Error, CustomStringConvertible {
             case .blocked: "a call has blocked the thread of all its tasks for long, perhaps to wait for one of them"
             case .endless(let steps): "there is no end after \(steps) steps"
             case .unavailable:
-                "this process's tasks cannot be ordered: its Swift runtime is unknown, CORERUNLOOP_MAIN is 0, or another library has set "
-                    + "the executors"
+                "this process's tasks cannot be ordered: its Swift runtime is unknown, CORERUNLOOP_MAIN is 0, another library has set the "
+                    + "executors, or a sanitizer reads the clocks"
             }
         let note = hasStrangers ? " (other threads have resumed tasks, so it may not be repeated exactly)" : ""
         return "seed \(seed.number): \(what)\(note)"

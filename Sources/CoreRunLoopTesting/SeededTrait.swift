@@ -16,8 +16,6 @@ public struct SeededTrait: TestTrait, SuiteTrait, TestScoping {
         guard testCase != nil else { return try await function() }
         let body = keptForever(function)
         for number in seeds {
-
-
             if try await fails(Seed(number), test, testCase, body) { return }
         }
     }

@@ -3,8 +3,8 @@
  * The clocks of the C library, with which Swift's clocks and Foundation's dates are read. On the thread of a seeded run they show the time
  * of the clocks that are moved by hand; every other thread sees the kernel's, as before.
  *
- * The function stands in the test's program before that of the C library. It is weak, so that a program that contains the C library's own
- * can be linked.
+ * The function stands in the test's program before that of the C library. It is weak, so that a program that contains another one can be
+ * linked: the C library's own, or a sanitizer's.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -62,7 +62,7 @@ static bool read_by_hand(clockid_t clock, struct timespec *ret_time)
     return true;
 }
 
-__attribute__((weak)) int clock_gettime(clockid_t clock, struct timespec *ret_time)
+static int read_clock(clockid_t clock, struct timespec *ret_time)
 {
     clock_function library;
 
@@ -71,4 +71,11 @@ __attribute__((weak)) int clock_gettime(clockid_t clock, struct timespec *ret_ti
     }
     library = atomic_load_explicit(&clock_of_library, memory_order_acquire);
     return (library ? library : find_library())(clock, ret_time);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ret_time) __attribute__((weak, alias("read_clock")));
+
+bool seeded_clocks_are_read_here(void)
+{
+    return clock_gettime == read_clock;
 }

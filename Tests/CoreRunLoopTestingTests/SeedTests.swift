@@ -10,14 +10,8 @@ import Testing
 #elseif canImport(Musl)
     import Musl
 #endif
-#if CRL_TSAN
-    /// The sanitizer's own function for reading a clock stands before the one for tests by seed.
-    private let clocksAreVirtual = false
-#else
-    private let clocksAreVirtual = true
-#endif
 
-@Suite(.enabled(if: clocksAreVirtual)) struct `Races by seed` {
+@Suite(.enabled(if: SeededRuns.clocksAreVirtual)) struct `Races by seed` {
     @Test(arguments: Race.all) func `a seed finds it, and repeats it`(race: Race) async throws {
         let found = try #require(await Seed.firstFailure(among: 1...1000, race.wrong))
         for _ in 0..<10 {
@@ -52,7 +46,7 @@ private func texts(of seeds: ClosedRange<Int>, _ body: @escaping @Sendable (Log)
     return texts
 }
 
-@Suite(.enabled(if: clocksAreVirtual)) struct `A run by seed` {
+@Suite(.enabled(if: SeededRuns.clocksAreVirtual)) struct `A run by seed` {
     @Test func `draws the order of tasks`() async throws {
         let orders = try await texts(of: 1...60) { log in
             let tasks = ["a", "b", "c"].map { name in Task { log.add(name) } }

@@ -27,7 +27,8 @@
         return array
     }
 
-    /// Keeps an array for the next bytes, if nobody else has it. An array is one reference to its storage, which nobody else can count.
+    /// Keeps an array for the next bytes, if nobody else has its storage. The standard library does not tell that of an array; but an array
+    /// is one reference to its storage, and of a reference it does.
     func reuse(_ bytes: inout [UInt8]) {
         let isUnique = unsafe withUnsafeMutablePointer(to: &bytes) { array in
             unsafe array.withMemoryRebound(to: AnyObject.self, capacity: 1) { unsafe isKnownUniquelyReferenced(&$0.pointee) }

@@ -296,8 +296,14 @@ int shim_descriptor_access(int descriptor);
 /* Returns another descriptor for the same. */
 int shim_descriptor_copy(int descriptor);
 /* Numbers of errno. */
-enum { SHIM_EAGAIN = EAGAIN, SHIM_EINVAL = EINVAL, SHIM_ENOMEM = ENOMEM, SHIM_ENOSYS = ENOSYS, SHIM_EOPNOTSUPP = EOPNOTSUPP };
-enum { SHIM_EBUSY = EBUSY };
+enum {
+    SHIM_EAGAIN = EAGAIN,
+    SHIM_EBUSY = EBUSY,
+    SHIM_EINVAL = EINVAL,
+    SHIM_ENOMEM = ENOMEM,
+    SHIM_ENOSYS = ENOSYS,
+    SHIM_EOPNOTSUPP = EOPNOTSUPP,
+};
 
 /* Returns a descriptor that is readable while one of the sockets in it is. */
 int shim_poll_set_create(void);

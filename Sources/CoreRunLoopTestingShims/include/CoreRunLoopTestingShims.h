@@ -19,6 +19,8 @@
  */
 void seeded_thread_begin(const void *run, uintptr_t hops_identity, uintptr_t hops_implementation);
 void seeded_thread_end(void);
+/* Returns whether the program reads its clocks by the function here. */
+bool seeded_clocks_are_read_here(void);
 /* Returns the run of the calling thread, or NULL. */
 const void *_Nullable seeded_thread_run(void);
 

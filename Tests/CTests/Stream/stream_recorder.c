@@ -185,6 +185,26 @@ void socket_pair_open(int ret_ends[2])
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret_ends) == 0);
 }
 
+struct peered_pair peered_pair_open(void)
+{
+    struct peered_pair pair;
+    int ends[2];
+
+    socket_pair_open(ends);
+    CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
+    pair.peer = ends[1];
+    REQUIRE(pair.reader && pair.writer);
+    EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertyShouldCloseNativeSocket, kCFBooleanTrue));
+    return pair;
+}
+
+void peered_pair_free(struct peered_pair pair)
+{
+    CFRelease(pair.reader);
+    CFRelease(pair.writer);
+    close(pair.peer);
+}
+
 int listener_open(UInt32 *ret_port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -49,17 +49,26 @@ struct stream_pair {
 struct stream_pair stream_pair_to(CFStringRef host, UInt32 port);
 void stream_pair_release(struct stream_pair pair);
 
+/* Two streams on one end of a pair of sockets, which they close, and the other end. */
+struct peered_pair {
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    int peer;
+};
+struct peered_pair peered_pair_open(void);
+void peered_pair_free(struct peered_pair pair);
+
 /* A read stream of the text, whose bytes stay the caller's. */
 CFReadStreamRef reader_of(const char *text);
 /* Reads up to `size` bytes and adds them to the trace as `3"abc"`, or the result below 1. */
 void note_read(struct trace *trace, CFReadStreamRef stream, CFIndex size);
 CFIndex write_text(CFWriteStreamRef stream, const char *text);
 /* Expects an error of the POSIX domain. */
-#define EXPECT_ERRNO(_error, _expected)                              \
-    do {                                                             \
-        CFStreamError error_ = (_error);                             \
-        EXPECT_EQ(error_.domain, kCFStreamErrorDomainPOSIX);         \
-        EXPECT_EQ(error_.error, _expected);                          \
+#define EXPECT_ERRNO(_error, _expected)                      \
+    do {                                                     \
+        CFStreamError error_ = (_error);                     \
+        EXPECT_EQ(error_.domain, kCFStreamErrorDomainPOSIX); \
+        EXPECT_EQ(error_.error, _expected);                  \
     } while (0)
 
 /* A pair of connected sockets. */

@@ -15,37 +15,11 @@
 #include "Stream/stream_recorder.h"
 #include "fake_kernel.h"
 
-struct pair {
-    CFReadStreamRef reader;
-    CFWriteStreamRef writer;
-    int peer;
-};
-
-static struct pair open_pair(void)
-{
-    struct pair pair;
-    int ends[2];
-
-    socket_pair_open(ends);
-    CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
-    pair.peer = ends[1];
-    REQUIRE(pair.reader && pair.writer);
-    EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertyShouldCloseNativeSocket, kCFBooleanTrue));
-    return pair;
-}
-
-static void free_pair(struct pair pair)
-{
-    CFRelease(pair.reader);
-    CFRelease(pair.writer);
-    close(pair.peer);
-}
-
 TEST(a_socket_tells_bytes_room_and_end_to_its_streams, "312 313 310")
 {
     struct stream_recorder reading = {.reads = 3};
     struct stream_recorder writing = {.writes = "hello"};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
     char bytes[8] = {0};
 
     recorder_add_reader(&reading, pair.reader);
@@ -65,10 +39,10 @@ TEST(a_socket_tells_bytes_room_and_end_to_its_streams, "312 313 310")
     EXPECT_TRACE(&reading.trace, "open bytes 3\"abc\" bytes 2\"de\" bytes 1\"f\" end");
     EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusAtEnd);
     EXPECT_EQ(CFWriteStreamGetStatus(pair.writer), kCFStreamStatusOpen);
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
-static bool open_in_order(struct pair pair, bool is_reader_first)
+static bool open_in_order(struct peered_pair pair, bool is_reader_first)
 {
     bool is_open = !is_reader_first || CFReadStreamOpen(pair.reader);
 
@@ -77,7 +51,7 @@ static bool open_in_order(struct pair pair, bool is_reader_first)
 }
 
 /* Writes until there is no room. */
-static void fill(struct pair pair)
+static void fill(struct peered_pair pair)
 {
     CFDataRef data = CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketNativeHandle);
     static char bytes[4096];
@@ -96,7 +70,7 @@ TEST(both_streams_of_a_socket_are_told_that_they_are_open, "311 310")
     for (int i = 0; i < 2; i++) {
         struct stream_recorder reading = {0};
         struct stream_recorder writing = {0};
-        struct pair pair = open_pair();
+        struct peered_pair pair = peered_pair_open();
 
         fill(pair);
         recorder_add_writer(&writing, pair.writer);
@@ -105,14 +79,14 @@ TEST(both_streams_of_a_socket_are_told_that_they_are_open, "311 310")
         run_what_is_ready();
         EXPECT_TRACE(&writing.trace, "open");
         EXPECT_TRACE(&reading.trace, "open");
-        free_pair(pair);
+        peered_pair_free(pair);
     }
 }
 
 TEST(a_socket_that_nobody_reads_is_told_once_to_its_stream, "312 321")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
 
     recorder_add_reader(&recorder, pair.reader);
     EXPECT(CFReadStreamOpen(pair.reader));
@@ -121,7 +95,7 @@ TEST(a_socket_that_nobody_reads_is_told_once_to_its_stream, "312 321")
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "open bytes");
     EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, true), kCFRunLoopRunTimedOut);
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 static void read_of_other(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
@@ -136,7 +110,7 @@ static void read_of_other(struct stream_recorder *recorder, CFTypeRef stream, CF
 TEST(bytes_that_another_callback_has_read_are_not_told, "312")
 {
     struct stream_recorder recorders[2] = {{.action = read_of_other}, {.action = read_of_other}};
-    struct pair pairs[2] = {open_pair(), open_pair()};
+    struct peered_pair pairs[2] = {peered_pair_open(), peered_pair_open()};
     bool first_is_told;
 
     for (int i = 0; i < 2; i++) {
@@ -151,19 +125,19 @@ TEST(bytes_that_another_callback_has_read_are_not_told, "312")
     first_is_told = recorders[0].calls > 0;
     EXPECT_TRACE(&recorders[first_is_told ? 0 : 1].trace, "bytes 1\"a\"");
     EXPECT_TRACE(&recorders[first_is_told ? 1 : 0].trace, "");
-    free_pair(pairs[0]);
-    free_pair(pairs[1]);
+    peered_pair_free(pairs[0]);
+    peered_pair_free(pairs[1]);
 }
 
 TEST(an_idle_pair_of_streams_wakes_no_loop, "321")
 {
     struct stream_recorder reading = {0};
     struct stream_recorder writing = {0};
-    struct pair pair;
+    struct peered_pair pair;
     uint64_t sleeps;
 
     fake_kernel_install();
-    pair = open_pair();
+    pair = peered_pair_open();
     recorder_add_reader(&reading, pair.reader);
     recorder_add_writer(&writing, pair.writer);
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
@@ -172,12 +146,12 @@ TEST(an_idle_pair_of_streams_wakes_no_loop, "321")
     sleeps = fake_kernel_sleeps();
     EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1000, false), kCFRunLoopRunTimedOut);
     EXPECT_EQ(fake_kernel_sleeps() - sleeps, 1);
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 TEST(the_streams_of_a_socket_close_it_together, "324")
 {
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
     char byte;
 
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
@@ -187,7 +161,7 @@ TEST(the_streams_of_a_socket_close_it_together, "324")
     CFWriteStreamClose(pair.writer);
     EXPECT_EQ(read(pair.peer, &byte, 1), 0);
     EXPECT(!CFWriteStreamCopyProperty(pair.writer, kCFStreamPropertySocketNativeHandle));
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 TEST(a_given_socket_stays_open_unless_its_streams_are_told, "324")
@@ -244,14 +218,13 @@ TEST(a_descriptor_that_is_no_socket_is_refused_by_opening_its_streams, "325 300 
 }
 
 /* A TCP connection on loopback, whose far end is torn off: the system sends a reset. */
-static struct pair open_torn_pair(const char *sent_before)
+static struct peered_pair open_torn_pair(const char *sent_before)
 {
     const struct linger at_once = {.l_onoff = 1};
-    struct pair pair;
+    struct peered_pair pair;
     UInt32 port;
     int listener = listener_open(&port);
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     REQUIRE(connect(near, (struct sockaddr *)&address, sizeof address) == 0);
@@ -270,21 +243,21 @@ static struct pair open_torn_pair(const char *sent_before)
 TEST(a_torn_connection_is_an_error_of_its_stream, "326 311 314")
 {
     struct stream_recorder recorder = {.reads = 10};
-    struct pair pair = open_torn_pair("");
+    struct peered_pair pair = open_torn_pair("");
 
     recorder_add_reader(&recorder, pair.reader);
     run_until_count(&recorder.calls, 1);
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "error");
     EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNRESET);
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 TEST(a_torn_connection_is_an_error_of_both_its_streams, "326")
 {
     struct stream_recorder writing = {0};
     struct stream_recorder reading = {.reads = 10};
-    struct pair pair = open_torn_pair("");
+    struct peered_pair pair = open_torn_pair("");
     struct trace trace = {0};
 
     recorder_add_writer(&writing, pair.writer);
@@ -297,7 +270,7 @@ TEST(a_torn_connection_is_an_error_of_both_its_streams, "326")
     EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNRESET);
     note_read(&trace, pair.reader, 10);
     EXPECT_TRACE(&trace, "-1");
-    free_pair(pair);
+    peered_pair_free(pair);
 
     pair = open_torn_pair("");
     EXPECT(CFWriteStreamCanAcceptBytes(pair.writer) || true);
@@ -305,14 +278,14 @@ TEST(a_torn_connection_is_an_error_of_both_its_streams, "326")
     }
     note_read(&trace, pair.reader, 10);
     EXPECT_TRACE(&trace, "-1 -1");
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 TEST(writing_to_a_peer_that_is_gone_fails_and_reading_goes_on, "327 313")
 {
     struct stream_recorder recorder = {0};
     struct trace trace = {0};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
 
     recorder_add_writer(&recorder, pair.writer);
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
@@ -326,7 +299,7 @@ TEST(writing_to_a_peer_that_is_gone_fails_and_reading_goes_on, "327 313")
     note_read(&trace, pair.reader, 10);
     EXPECT_TRACE(&trace, "3\"bye\" 0");
     pair.peer = -1;
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 /* A slow peer: it takes the bytes in pieces, on another thread. */
@@ -353,7 +326,7 @@ static void receive_slowly(void *context)
 TEST(bytes_reach_a_slow_peer_of_a_stream_in_order, "323")
 {
     enum { length = 2000000 };
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
     struct slow_peer peer = {.socket = pair.peer};
     struct probe_thread thread;
     UInt8 *bytes = malloc(length);
@@ -385,7 +358,7 @@ TEST(room_for_a_stopped_peer_of_a_stream_comes_when_it_reads, "312 323")
     enum { piece = 65536 };
     static UInt8 bytes[piece];
     struct stream_recorder recorder = {0};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
 
     recorder_add_writer(&recorder, pair.writer);
     EXPECT(CFWriteStreamOpen(pair.writer));
@@ -400,7 +373,7 @@ TEST(room_for_a_stopped_peer_of_a_stream_comes_when_it_reads, "312 323")
         run_what_is_ready();
     }
     EXPECT_TRACE(&recorder.trace, "open room room");
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 TEST(ten_thousand_pairs_of_streams_leave_nothing, "324 319")
@@ -409,13 +382,13 @@ TEST(ten_thousand_pairs_of_streams_leave_nothing, "324 319")
 
     for (int i = 0; i < rounds; i++) {
         struct stream_recorder recorder = {.reads_all = true};
-        struct pair pair = open_pair();
+        struct peered_pair pair = peered_pair_open();
 
         recorder_add_reader(&recorder, pair.reader);
         REQUIRE(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
         REQUIRE(write_text(pair.writer, "x") == 1);
         run_what_is_ready();
-        free_pair(pair);
+        peered_pair_free(pair);
         REQUIRE(recorder.releases == 1);
     }
 }
@@ -445,14 +418,14 @@ static void fetch_report_and_fill(struct stream_recorder *recorder, CFTypeRef st
 TEST(room_that_was_reported_before_a_write_is_not_told_after_it, "312 323")
 {
     struct stream_recorder recorder = {.action = fetch_report_and_fill};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
 
     recorder_add_writer(&recorder, pair.writer);
     EXPECT(CFWriteStreamOpen(pair.writer));
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "open room");
     EXPECT(!CFWriteStreamCanAcceptBytes(pair.writer));
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 /* A source that is served first, in a loop that has fetched the report of the room with it, runs the loop in another mode. */
@@ -476,7 +449,7 @@ static void fill_at_first(struct stream_recorder *recorder, CFTypeRef stream, CF
 TEST(room_that_another_common_mode_reported_before_a_write_is_not_told_after_it, "312 318 323")
 {
     struct stream_recorder recorder = {.action = fill_at_first};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
     CFSocketRef first;
     CFRunLoopSourceRef source;
     int ends[2];
@@ -497,7 +470,7 @@ TEST(room_that_another_common_mode_reported_before_a_write_is_not_told_after_it,
     CFSocketInvalidate(first);
     CFRelease(first);
     close(ends[1]);
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 /* ---- an error that one thread takes while another one reads ---- */
@@ -536,7 +509,7 @@ static int take_error_slowly(int socket)
 
 TEST(a_torn_connection_is_no_end_for_a_reader_while_the_writer_takes_the_error, "326")
 {
-    struct pair pair = open_torn_pair("");
+    struct peered_pair pair = open_torn_pair("");
 
     torn_reading.reader = pair.reader;
     kernel.socket_take_error = take_error_slowly;
@@ -545,7 +518,7 @@ TEST(a_torn_connection_is_no_end_for_a_reader_while_the_writer_takes_the_error, 
     probe_thread_join(&torn_reading.thread);
     EXPECT_EQ(torn_reading.result, -1);
     EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNRESET);
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 /* ---- a send that a signal interrupts ---- */
@@ -560,7 +533,7 @@ static int interrupted_send(int socket, const void *bytes, size_t size, const vo
 /* A little room, which the kernel does not report: waiting for it would not end. */
 TEST(a_write_that_a_signal_interrupts_takes_the_room_that_there_is, "323")
 {
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
     char bytes[4096];
 
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
@@ -570,5 +543,5 @@ TEST(a_write_that_a_signal_interrupts_takes_the_room_that_there_is, "323")
     kernel.socket_send = interrupted_send;
     EXPECT_EQ(write_text(pair.writer, "x"), 1);
     EXPECT(read(pair.peer, bytes, sizeof bytes) > 0);
-    free_pair(pair);
+    peered_pair_free(pair);
 }

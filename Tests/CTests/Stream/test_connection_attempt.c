@@ -15,29 +15,16 @@
 #include "Loop/loop_probe.h"
 #include "Stream/stream_recorder.h"
 
-struct pair {
-    CFReadStreamRef reader;
-    CFWriteStreamRef writer;
-};
-
-static struct pair pair_to(const char *host, UInt32 port)
+static struct stream_pair pair_to(const char *host, UInt32 port)
 {
-    struct pair pair;
     CFStringRef name = CFStringCreateWithCString(NULL, host, kCFStringEncodingUTF8);
+    struct stream_pair pair = stream_pair_to(name, port);
 
-    CFStreamCreatePairWithSocketToHost(NULL, name, port, &pair.reader, &pair.writer);
     CFRelease(name);
-    REQUIRE(pair.reader && pair.writer);
     return pair;
 }
 
-static void free_pair(struct pair pair)
-{
-    CFRelease(pair.reader);
-    CFRelease(pair.writer);
-}
-
-static void expect_echo(struct pair pair, int listener)
+static void expect_echo(struct stream_pair pair, int listener)
 {
     struct trace trace = {0};
     char byte;
@@ -58,7 +45,7 @@ TEST(a_pair_of_streams_connects_to_a_numeric_host, "329 330 333")
     struct stream_recorder writing = {0};
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = pair_to("127.0.0.1", port);
+    struct stream_pair pair = pair_to("127.0.0.1", port);
     CFTypeRef value;
     SInt32 number = 0;
 
@@ -81,7 +68,7 @@ TEST(a_pair_of_streams_connects_to_a_numeric_host, "329 330 333")
     EXPECT(CFNumberGetValue(value, kCFNumberSInt32Type, &number) && number == (SInt32)port);
     CFRelease(value);
     EXPECT(!CFReadStreamCopyProperty(pair.reader, kCFStreamPropertyDataWritten));
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
 }
 
@@ -89,12 +76,12 @@ TEST(streams_without_a_loop_wait_until_they_are_connected, "329 323")
 {
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = pair_to("127.0.0.1", port);
+    struct stream_pair pair = pair_to("127.0.0.1", port);
 
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
     expect_echo(pair, listener);
     EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusOpen);
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
 }
 
@@ -102,7 +89,7 @@ TEST(a_refused_connection_is_the_error_of_both_streams, "329 331 311")
 {
     struct stream_recorder reading = {0};
     struct stream_recorder writing = {0};
-    struct pair pair = pair_to("127.0.0.1", refusing_port);
+    struct stream_pair pair = pair_to("127.0.0.1", refusing_port);
 
     recorder_add_reader(&reading, pair.reader);
     recorder_add_writer(&writing, pair.writer);
@@ -115,13 +102,13 @@ TEST(a_refused_connection_is_the_error_of_both_streams, "329 331 311")
     EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNREFUSED);
     EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), ECONNREFUSED);
     EXPECT_EQ(write_text(pair.writer, "a"), -1);
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(a_host_that_no_connection_can_reach_fails_in_the_background, "329 331")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = pair_to("255.255.255.255", 80); /* connect(2) itself fails */
+    struct stream_pair pair = pair_to("255.255.255.255", 80); /* connect(2) itself fails */
 
     recorder_add_writer(&recorder, pair.writer);
     EXPECT(CFWriteStreamOpen(pair.writer));
@@ -129,7 +116,7 @@ TEST(a_host_that_no_connection_can_reach_fails_in_the_background, "329 331")
     EXPECT_TRACE(&recorder.trace, "error");
     EXPECT_EQ(CFWriteStreamGetError(pair.writer).domain, kCFStreamErrorDomainPOSIX);
     EXPECT(!CFWriteStreamOpen(pair.writer)); /* it was opened before */
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(the_addresses_of_localhost_are_tried_in_their_order, "330 331")
@@ -138,7 +125,7 @@ TEST(the_addresses_of_localhost_are_tried_in_their_order, "330 331")
     struct trace trace = {0};
     UInt32 port;
     int listener = listener_open(&port); /* IPv4 alone: the address of IPv6, which comes first, is refused */
-    struct pair pair = pair_to("LocalHost", port);
+    struct stream_pair pair = pair_to("LocalHost", port);
     int peer;
 
     recorder_add_reader(&recorder, pair.reader);
@@ -151,7 +138,7 @@ TEST(the_addresses_of_localhost_are_tried_in_their_order, "330 331")
     note_read(&trace, pair.reader, 10);
     EXPECT_TRACE(&trace, "3\"abc\"");
     close(peer);
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
 }
 
@@ -160,7 +147,7 @@ TEST(a_pair_of_streams_connects_to_a_signature, "329 333")
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     CFSocketSignature signature = {PF_UNIX, SOCK_STREAM, 0, NULL};
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct pair pair;
+    struct stream_pair pair;
 
     snprintf(address.sun_path, sizeof address.sun_path, "/tmp/crl-stream-%d", (int)getpid());
     REQUIRE(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 1) == 0);
@@ -175,7 +162,7 @@ TEST(a_pair_of_streams_connects_to_a_signature, "329 333")
     expect_echo(pair, listener);
     EXPECT(!CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketRemoteHostName));
     EXPECT(!CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketRemotePortNumber));
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
     unlink(address.sun_path);
     signature.address = CFDataCreate(NULL, (const UInt8 *)"a", 1);
@@ -194,8 +181,7 @@ TEST(a_given_socket_tells_streams_the_address_of_its_peer, "333")
     UInt32 port;
     SInt32 number = 0;
     int listener = listener_open(&port);
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     REQUIRE(connect(near, (struct sockaddr *)&address, sizeof address) == 0);
@@ -213,7 +199,7 @@ TEST(a_given_socket_tells_streams_the_address_of_its_peer, "333")
 
 TEST(a_host_must_have_a_name_to_make_streams, "329")
 {
-    struct pair pair;
+    struct stream_pair pair;
 
     CFStreamCreatePairWithSocketToHost(NULL, NULL, 80, &pair.reader, &pair.writer);
     EXPECT(!pair.reader && !pair.writer);
@@ -224,13 +210,13 @@ TEST(a_port_may_come_from_a_signed_type, "329")
     static const UInt32 kept[] = {(UInt32)(int16_t)50000, 50000 + 65536, 50000};
 
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
-        struct pair pair = pair_to("127.0.0.1", kept[i]);
+        struct stream_pair pair = pair_to("127.0.0.1", kept[i]);
         CFNumberRef value = CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketRemotePortNumber);
         SInt32 port = 0;
 
         EXPECT(CFNumberGetValue(value, kCFNumberSInt32Type, &port) && port == 50000);
         CFRelease(value);
-        free_pair(pair);
+        stream_pair_release(pair);
     }
 }
 
@@ -239,11 +225,11 @@ TEST(a_name_needs_the_add_on_library_of_streams, "330 311 336")
     CFErrorRef error;
     CFStringRef suggestion;
     struct stream_recorder recorder = {0};
-    struct pair pair = pair_to("host.invalid", 80);
+    struct stream_pair pair = pair_to("host.invalid", 80);
 
     EXPECT_STOPS("libcorerunloop-net", { /* the line comes once in a process */
-        (void)CFReadStreamOpen(pair.reader);
-        abort();
+                                         (void)CFReadStreamOpen(pair.reader);
+                                         abort();
     });
     recorder_add_reader(&recorder, pair.reader);
     EXPECT(!CFReadStreamOpen(pair.reader));
@@ -257,7 +243,7 @@ TEST(a_name_needs_the_add_on_library_of_streams, "330 311 336")
     EXPECT(!CFWriteStreamCopyError(pair.writer));
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "error");
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(a_proxy_or_security_that_cannot_be_had_keeps_streams_closed, "332")
@@ -265,23 +251,22 @@ TEST(a_proxy_or_security_that_cannot_be_had_keeps_streams_closed, "332")
     UInt32 port;
     int listener = listener_open(&port);
     CFDictionaryRef none = CFDictionaryCreate(NULL, NULL, NULL, 0, NULL, NULL);
-    struct pair lonely = pair_to("127.0.0.1", port);
+    struct stream_pair lonely = pair_to("127.0.0.1", port);
 
     EXPECT_STOPS("TLS: link libcorerunloop-net", { /* the line comes once in a process */
-        (void)CFReadStreamSetProperty(lonely.reader, kCFStreamPropertySSLSettings, none);
-        abort();
+                                                   (void)CFReadStreamSetProperty(lonely.reader, kCFStreamPropertySSLSettings, none);
+                                                   abort();
     });
-    free_pair(lonely);
+    stream_pair_release(lonely);
     for (int i = 0; i < 4; i++) {
-        struct pair pair = pair_to("127.0.0.1", port);
+        struct stream_pair pair = pair_to("127.0.0.1", port);
 
         switch (i) {
         case 0:
             EXPECT(!CFReadStreamSetProperty(pair.reader, kCFStreamPropertySOCKSProxy, none));
             break;
         case 1:
-            EXPECT(!CFWriteStreamSetProperty(pair.writer, kCFStreamPropertySocketSecurityLevel,
-                                             kCFStreamSocketSecurityLevelNegotiatedSSL));
+            EXPECT(!CFWriteStreamSetProperty(pair.writer, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelNegotiatedSSL));
             break;
         case 2:
             EXPECT(!CFReadStreamSetProperty(pair.reader, kCFStreamPropertySSLSettings, none));
@@ -297,7 +282,7 @@ TEST(a_proxy_or_security_that_cannot_be_had_keeps_streams_closed, "332")
             EXPECT_ERRNO(CFReadStreamGetError(pair.reader), EOPNOTSUPP);
             EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), EOPNOTSUPP);
         }
-        free_pair(pair);
+        stream_pair_release(pair);
     }
     CFRelease(none);
     close(listener);
@@ -385,7 +370,7 @@ TEST(a_name_is_resolved_in_the_modes_of_its_streams, "334 331 329")
     struct stream_recorder writing = {0};
     UInt32 ports[3] = {refusing_port, refusing_port, 0};
     int listener = listener_open(&ports[2]);
-    struct pair pair = pair_to("host.example", ports[2]);
+    struct stream_pair pair = pair_to("host.example", ports[2]);
 
     CRLStreamSetNetwork(&names_only);
     recorder_add_reader(&reading, pair.reader);
@@ -407,7 +392,7 @@ TEST(a_name_is_resolved_in_the_modes_of_its_streams, "334 331 329")
     EXPECT_TRACE(&writing.trace, "open room");
     expect_echo(pair, listener);
     CFReadStreamUnscheduleFromRunLoop(pair.reader, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
-    free_pair(pair);
+    stream_pair_release(pair);
     EXPECT_EQ(query.frees, 1);
     close(listener);
 }
@@ -416,7 +401,7 @@ TEST(a_name_that_does_not_resolve_is_the_error_of_both_streams, "334 311 336")
 {
     CFErrorRef error;
     struct stream_recorder recorder = {0};
-    struct pair pair = pair_to("host.example", 80);
+    struct stream_pair pair = pair_to("host.example", 80);
 
     CRLStreamSetNetwork(&names_only);
     recorder_add_reader(&recorder, pair.reader);
@@ -433,28 +418,28 @@ TEST(a_name_that_does_not_resolve_is_the_error_of_both_streams, "334 311 336")
     error = CFWriteStreamCopyError(pair.writer);
     EXPECT(CFEqual(CFErrorGetDomain(error), CFSTR("kCFErrorDomainCFNetwork")) && CFErrorGetCode(error) == -2);
     CFRelease(error);
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(reading_waits_for_the_name_of_its_streams_host, "334 329")
 {
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = pair_to("host.example", port);
+    struct stream_pair pair = pair_to("host.example", port);
 
     CRLStreamSetNetwork(&names_only);
     answer = loopback_addresses(&port, 1);
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
     expect_echo(pair, listener);
     CFRelease(answer);
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
 }
 
 TEST(freeing_streams_ends_the_question_for_their_name, "334 315")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = pair_to("host.example", 80);
+    struct stream_pair pair = pair_to("host.example", 80);
     UInt32 port = refusing_port;
 
     CRLStreamSetNetwork(&names_only);
@@ -467,7 +452,7 @@ TEST(freeing_streams_ends_the_question_for_their_name, "334 315")
     CFRelease(answer);
     EXPECT(!CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketNativeHandle));
     EXPECT_TRACE(&recorder.trace, "");
-    free_pair(pair);
+    stream_pair_release(pair);
     EXPECT_EQ(query.frees, 1);
 }
 
@@ -590,9 +575,9 @@ static const CRLStreamNetwork security_only = {.createSession = fake_create_sess
                                                .copyProperty = fake_copy_property,
                                                .freeSession = fake_free_session};
 
-static struct pair secured_pair(UInt32 port)
+static struct stream_pair secured_pair(UInt32 port)
 {
-    struct pair pair = pair_to("127.0.0.1", port);
+    struct stream_pair pair = pair_to("127.0.0.1", port);
 
     CRLStreamSetNetwork(&security_only);
     EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
@@ -606,7 +591,7 @@ TEST(a_stream_with_security_opens_after_the_handshake, "335 329")
     struct stream_recorder writing = {.writes = "ab"};
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = secured_pair(port);
+    struct stream_pair pair = secured_pair(port);
     CFTypeRef value;
     char byte;
     int peer;
@@ -640,7 +625,7 @@ TEST(a_stream_with_security_opens_after_the_handshake, "335 329")
     run_until_count(&reading.calls, 3);
     EXPECT_TRACE(&reading.trace, "open bytes 1\"a\" end");
     EXPECT_EQ(session.frees, 0);
-    free_pair(pair);
+    stream_pair_release(pair);
     EXPECT_EQ(session.frees, 1);
     close(listener);
 }
@@ -652,7 +637,7 @@ TEST(a_session_that_goes_back_into_the_handshake_holds_bytes_and_room_back, "100
     struct stream_recorder writing = {0};
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = secured_pair(port);
+    struct stream_pair pair = secured_pair(port);
     int peer;
 
     recorder_add_reader(&reading, pair.reader);
@@ -676,7 +661,7 @@ TEST(a_session_that_goes_back_into_the_handshake_holds_bytes_and_room_back, "100
     run_until_count(&writing.calls, 3);
     EXPECT_TRACE(&writing.trace, "open room room");
     close(peer);
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
 }
 
@@ -686,7 +671,7 @@ TEST(an_error_of_security_is_the_error_of_its_streams, "335 311")
     int listener = listener_open(&port);
 
     for (int i = 0; i < 3; i++) { /* settings that are refused; a handshake that fails; a broken record later */
-        struct pair pair = secured_pair(port);
+        struct stream_pair pair = secured_pair(port);
         struct trace trace = {0};
         CFErrorRef error;
 
@@ -708,7 +693,7 @@ TEST(an_error_of_security_is_the_error_of_its_streams, "335 311")
         error = CFWriteStreamCopyError(pair.writer);
         EXPECT(CFEqual(CFErrorGetDomain(error), kCFErrorDomainOSStatus));
         CFRelease(error);
-        free_pair(pair);
+        stream_pair_release(pair);
     }
     close(listener);
 }
@@ -730,12 +715,12 @@ TEST(a_handshake_that_is_not_over_in_time_has_failed, "343 335")
     for (int way = 0; way < 4; way++) {
         struct stream_recorder reading = {0};
         struct stream_recorder writing = {0};
-        struct pair pair = secured_pair(port);
+        struct stream_pair pair = secured_pair(port);
         int ends[2];
 
         socket_pair_open(ends);
         if (way % 2) {
-            free_pair(pair);
+            stream_pair_release(pair);
             CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
             EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
         }
@@ -756,7 +741,7 @@ TEST(a_handshake_that_is_not_over_in_time_has_failed, "343 335")
             EXPECT_EQ(write_text(pair.writer, "a"), -1);
         }
         EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), ETIMEDOUT);
-        free_pair(pair);
+        stream_pair_release(pair);
         close(ends[0]);
         close(ends[1]);
     }
@@ -768,7 +753,7 @@ TEST(a_handshake_that_is_over_in_time_leaves_the_socket, "343 335 333 324")
     for (int closes = 0; closes < 2; closes++) {
         struct stream_recorder reading = {.reads = 10};
         struct stream_recorder writing = {.writes = "ab"};
-        struct pair pair;
+        struct stream_pair pair;
         CFDataRef handle;
         char byte;
         int ends[2];
@@ -795,7 +780,7 @@ TEST(a_handshake_that_is_over_in_time_leaves_the_socket, "343 335 333 324")
         handle = CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketNativeHandle);
         EXPECT_EQ(*(const int *)(const void *)CFDataGetBytePtr(handle), ends[0]);
         CFRelease(handle);
-        free_pair(pair);
+        stream_pair_release(pair);
         EXPECT_EQ(descriptor_is_open(ends[0]), !closes);
         if (!closes) {
             close(ends[0]);
@@ -811,7 +796,7 @@ TEST(a_handshake_on_open_streams_has_the_limit_as_well, "343 335")
     for (int answers = 0; answers < 2; answers++) {
         struct stream_recorder reading = {.reads = 10};
         struct stream_recorder writing = {0};
-        struct pair pair;
+        struct stream_pair pair;
         int ends[2];
 
         CRLStreamSetNetwork(&security_only);
@@ -837,7 +822,7 @@ TEST(a_handshake_on_open_streams_has_the_limit_as_well, "343 335")
             run_until_count(&writing.calls, 3);
             EXPECT_TRACE(&writing.trace, "open room error");
         }
-        free_pair(pair);
+        stream_pair_release(pair);
         close(ends[0]);
         close(ends[1]);
     }

@@ -14,30 +14,16 @@
 #include "Stream/fake_names.h"
 #include "Stream/stream_recorder.h"
 
-struct pair {
-    CFReadStreamRef reader;
-    CFWriteStreamRef writer;
-};
-
-static struct pair pair_to_name(void)
+static struct stream_pair pair_to_name(void)
 {
-    struct pair pair;
-
     fake_names_install();
-    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("host.example"), 80, &pair.reader, &pair.writer);
-    return pair;
-}
-
-static void free_pair(struct pair pair)
-{
-    CFRelease(pair.reader);
-    CFRelease(pair.writer);
+    return stream_pair_to(CFSTR("host.example"), 80);
 }
 
 /* Opens both streams, and the name has the addresses then. */
-static struct pair open_pair(const int *ports, int count)
+static struct stream_pair open_pair(const int *ports, int count)
 {
-    struct pair pair = pair_to_name();
+    struct stream_pair pair = pair_to_name();
 
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
     fake_names_answer(ports, count);
@@ -54,7 +40,7 @@ TEST(an_address_that_is_silent_does_not_hold_up_the_next, "331 329")
         struct swallower silent;
         UInt32 port;
         int listener = listener_open(&port);
-        struct pair pair;
+        struct stream_pair pair;
 
         swallower_open(&silent);
         pair = open_pair((const int[]){silent.port, (int)port}, 2);
@@ -71,7 +57,7 @@ TEST(an_address_that_is_silent_does_not_hold_up_the_next, "331 329")
         }
         EXPECT_EQ(write_text(pair.writer, "a"), 1);
         EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusOpen);
-        free_pair(pair);
+        stream_pair_release(pair);
         close(listener);
         swallower_close(&silent);
     }
@@ -89,7 +75,7 @@ static int note_family(int socket, const void *address, size_t length, int64_t d
 TEST(the_families_of_addresses_take_turns, "331")
 {
     static const int expected[] = {AF_INET, AF_INET6, AF_INET, AF_INET6, AF_INET};
-    struct pair pair;
+    struct stream_pair pair;
 
     kernel.socket_connect = note_family;
     pair = open_pair((const int[]){refusing_port, refusing_port, refusing_port, -refusing_port, -refusing_port}, 5);
@@ -101,7 +87,7 @@ TEST(the_families_of_addresses_take_turns, "331")
     for (int i = 0; i < 5; i++) {
         EXPECT_EQ(families[i], expected[i]);
     }
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 static int64_t passed_ns;
@@ -128,7 +114,7 @@ TEST(only_so_many_attempts_are_under_way_at_once, "331")
     enum { count = 100 };
     int ports[count];
     struct swallower silent;
-    struct pair pair;
+    struct stream_pair pair;
 
     swallower_open(&silent);
     for (int i = 0; i < count; i++) {
@@ -146,7 +132,7 @@ TEST(only_so_many_attempts_are_under_way_at_once, "331")
     EXPECT(!CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketNativeHandle));
     CFReadStreamClose(pair.reader);
     CFWriteStreamClose(pair.writer);
-    free_pair(pair);
+    stream_pair_release(pair);
     swallower_close(&silent);
 }
 
@@ -158,7 +144,7 @@ TEST(the_socket_that_wins_the_race_is_the_stream_s, "331 333")
     struct sockaddr_in peer = {0};
     socklen_t length = sizeof peer;
     CFDataRef handle;
-    struct pair pair;
+    struct stream_pair pair;
 
     swallower_open(&silent);
     pair = open_pair((const int[]){silent.port, refusing_port, (int)port}, 3);
@@ -167,7 +153,7 @@ TEST(the_socket_that_wins_the_race_is_the_stream_s, "331 333")
     EXPECT(getpeername(*(const int *)(const void *)CFDataGetBytePtr(handle), (struct sockaddr *)&peer, &length) == 0);
     EXPECT_EQ(ntohs(peer.sin_port), port);
     CFRelease(handle);
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
     swallower_close(&silent);
 }
@@ -191,7 +177,7 @@ TEST(a_pair_that_is_not_open_in_time_has_failed, "343 329 311")
         struct stream_recorder reading = {0};
         struct stream_recorder writing = {0};
         struct swallower silent;
-        struct pair pair = pair_to_name();
+        struct stream_pair pair = pair_to_name();
 
         swallower_open(&silent);
         set_limit(pair.reader, 0.02);
@@ -218,7 +204,7 @@ TEST(a_pair_that_is_not_open_in_time_has_failed, "343 329 311")
         EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ETIMEDOUT);
         EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), ETIMEDOUT);
         EXPECT_EQ(fake_names_frees(), round + 1); /* nobody waits for the answer any more */
-        free_pair(pair);
+        stream_pair_release(pair);
         swallower_close(&silent);
     }
 }
@@ -226,7 +212,7 @@ TEST(a_pair_that_is_not_open_in_time_has_failed, "343 329 311")
 TEST(a_limit_for_opening_is_a_number_of_seconds, "343")
 {
     static const double refused[] = {-1, 1e10, 1.0 / 0.0, 0.0 / 0.0};
-    struct pair pair = pair_to_name();
+    struct stream_pair pair = pair_to_name();
     CFNumberRef number;
     double seconds = 0;
 
@@ -245,7 +231,7 @@ TEST(a_limit_for_opening_is_a_number_of_seconds, "343")
     EXPECT(!CFWriteStreamSetProperty(pair.writer, kCRLStreamPropertyOpeningTimeout, number));
     CFRelease(number);
     CFReadStreamClose(pair.reader);
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 /* The limit is of opening alone. */
@@ -253,7 +239,7 @@ TEST(a_stream_that_has_opened_in_time_is_not_limited, "343")
 {
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = pair_to_name();
+    struct stream_pair pair = pair_to_name();
     struct trace trace = {0};
     int peer;
 
@@ -268,7 +254,7 @@ TEST(a_stream_that_has_opened_in_time_is_not_limited, "343")
     note_read(&trace, pair.reader, 1);
     EXPECT_TRACE(&trace, "1\"b\"");
     close(peer);
-    free_pair(pair);
+    stream_pair_release(pair);
     close(listener);
 }
 
@@ -279,7 +265,7 @@ TEST(a_name_is_resolved_wherever_its_streams_go, "334 329 318")
     struct stream_recorder writing = {0};
     UInt32 port;
     int listener = listener_open(&port);
-    struct pair pair = pair_to_name();
+    struct stream_pair pair = pair_to_name();
 
     recorder_add_writer(&writing, pair.writer);
     EXPECT(CFWriteStreamOpen(pair.writer));
@@ -294,7 +280,7 @@ TEST(a_name_is_resolved_wherever_its_streams_go, "334 329 318")
     EXPECT_TRACE(&writing.trace, "open room");
     EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusOpen);
     EXPECT_EQ(fake_names_frees(), 1); /* an open connection does not keep its query */
-    free_pair(pair);
+    stream_pair_release(pair);
     EXPECT_EQ(fake_names_frees(), 1);
     close(listener);
 }
@@ -302,7 +288,7 @@ TEST(a_name_is_resolved_wherever_its_streams_go, "334 329 318")
 TEST(a_stream_that_opens_after_its_name_has_failed_is_told_the_error, "334 329 311")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = pair_to_name();
+    struct stream_pair pair = pair_to_name();
 
     EXPECT(CFReadStreamOpen(pair.reader));
     fake_names_answer(NULL, 0);
@@ -314,13 +300,13 @@ TEST(a_stream_that_opens_after_its_name_has_failed_is_told_the_error, "334 329 3
     run_until_count(&recorder.calls, 1);
     EXPECT_TRACE(&recorder.trace, "error");
     EXPECT_EQ(CFWriteStreamGetError(pair.writer).domain, kCFStreamErrorDomainNetDB);
-    free_pair(pair);
+    stream_pair_release(pair);
 }
 
 TEST(closing_streams_whose_name_is_unknown_yet_ends_all, "334 315")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = pair_to_name();
+    struct stream_pair pair = pair_to_name();
 
     recorder_add_reader(&recorder, pair.reader);
     EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
@@ -329,14 +315,14 @@ TEST(closing_streams_whose_name_is_unknown_yet_ends_all, "334 315")
     fake_names_answer(NULL, 0);
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "");
-    free_pair(pair);
+    stream_pair_release(pair);
     EXPECT_EQ(fake_names_frees(), 1);
 }
 
 /* ---- other threads ---- */
 
 struct moving {
-    struct pair pair;
+    struct stream_pair pair;
     CFRunLoopRef loop;
     atomic_bool is_over;
     bool closes; /* the reader */
@@ -398,7 +384,7 @@ TEST(stress_a_name_is_resolved_while_other_threads_use_its_streams, "334 331 320
         peer = accept(listener, NULL, NULL);
         EXPECT(peer >= 0);
         close(peer);
-        free_pair(moving.pair);
+        stream_pair_release(moving.pair);
         EXPECT_EQ(fake_names_frees(), i + 1);
     }
     close(listener);

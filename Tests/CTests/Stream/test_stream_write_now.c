@@ -9,32 +9,6 @@
 #include "Stream/stream_recorder.h"
 #include "fake_kernel.h"
 
-struct pair {
-    CFReadStreamRef reader;
-    CFWriteStreamRef writer;
-    int peer;
-};
-
-static struct pair open_pair(void)
-{
-    struct pair pair;
-    int ends[2];
-
-    socket_pair_open(ends);
-    CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
-    pair.peer = ends[1];
-    REQUIRE(pair.reader && pair.writer);
-    EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertyShouldCloseNativeSocket, kCFBooleanTrue));
-    return pair;
-}
-
-static void free_pair(struct pair pair)
-{
-    CFRelease(pair.reader);
-    CFRelease(pair.writer);
-    close(pair.peer);
-}
-
 static CFIndex write_now(CFWriteStreamRef writer, CFIndex size)
 {
     static UInt8 bytes[65536];
@@ -46,7 +20,7 @@ TEST(room_is_told_again_after_a_write_that_found_too_little_and_not_after_one_th
 {
     static UInt8 bytes[65536];
     struct stream_recorder recorder = {0};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
     CFIndex taken;
 
     recorder_add_writer(&recorder, pair.writer);
@@ -71,12 +45,12 @@ TEST(room_is_told_again_after_a_write_that_found_too_little_and_not_after_one_th
     EXPECT_EQ(write_now(pair.writer, 100), 100);
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "open room room");
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 TEST(a_write_that_cannot_be_done_without_waiting_is_refused_and_does_nothing, "323")
 {
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
     CFReadStreamRef reader;
     CFWriteStreamRef writer;
 
@@ -85,7 +59,7 @@ TEST(a_write_that_cannot_be_done_without_waiting_is_refused_and_does_nothing, "3
     EXPECT_EQ(write_now(pair.writer, 0), -EBUSY);
     CFWriteStreamClose(pair.writer);
     EXPECT_EQ(write_now(pair.writer, 1), -EBUSY);
-    free_pair(pair);
+    peered_pair_free(pair);
     CFStreamCreateBoundPair(NULL, &reader, &writer, 8);
     EXPECT(CFReadStreamOpen(reader) && CFWriteStreamOpen(writer));
     EXPECT_EQ(write_now(writer, 1), -EBUSY);
@@ -108,7 +82,7 @@ static int send_while_another_writes(int socket, const void *bytes, size_t size,
 TEST(a_write_beside_another_of_the_same_stream_is_refused, "323")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
     char bytes[16];
 
     recorder_add_writer(&recorder, pair.writer);
@@ -121,7 +95,7 @@ TEST(a_write_beside_another_of_the_same_stream_is_refused, "323")
     EXPECT_EQ(read(pair.peer, bytes, sizeof bytes), 3);
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "open room");
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 static int interrupted_send(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns)
@@ -134,7 +108,7 @@ static int interrupted_send(int socket, const void *bytes, size_t size, const vo
 TEST(a_write_that_does_not_wait_goes_on_after_a_signal_and_fails_with_its_peer, "323 327")
 {
     struct stream_recorder recorder = {0};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
 
     recorder_add_writer(&recorder, pair.writer);
     EXPECT(CFWriteStreamOpen(pair.writer));
@@ -147,7 +121,7 @@ TEST(a_write_that_does_not_wait_goes_on_after_a_signal_and_fails_with_its_peer, 
     EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), EPIPE);
     run_what_is_ready();
     EXPECT_TRACE(&recorder.trace, "open room error");
-    free_pair(pair);
+    peered_pair_free(pair);
 }
 
 /* ---- reports that are believed ---- */
@@ -163,7 +137,7 @@ static uint32_t counted_poll(int descriptor, uint32_t wanted)
 TEST(a_stream_in_the_common_modes_is_polled_only_while_these_are_several, "312 318")
 {
     struct stream_recorder recorder = {.reads = 1};
-    struct pair pair = open_pair();
+    struct peered_pair pair = peered_pair_open();
 
     EXPECT(CFReadStreamOpen(pair.reader));
     recorder_watch_reader(&recorder, pair.reader, events_all);
@@ -178,5 +152,5 @@ TEST(a_stream_in_the_common_modes_is_polled_only_while_these_are_several, "312 3
         CFRunLoopAddCommonMode(CFRunLoopGetCurrent(), CFSTR("other"));
     }
     EXPECT_EQ(recorder.calls, 2);
-    free_pair(pair);
+    peered_pair_free(pair);
 }

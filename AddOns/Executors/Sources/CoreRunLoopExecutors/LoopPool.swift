@@ -122,9 +122,9 @@ final class LoopPool: Sendable {
     private var idleSince: ContinuousClock.Instant?
     /// The last job came so soon that it is worth looking for the next one.
     private(set) var looksForJobs = false
-    /// Until then the processors are busy with others.
+    /// Nobody looks before: the processors were busy with others.
     private var looksAgain = ContinuousClock.now
-    /// For how long looking is left.
+    /// How long nobody looks after that.
     private static let pause = Duration.milliseconds(100)
 
     init(busyWait: Duration) {

@@ -65,7 +65,7 @@ extension RunLoop {
                 state.depth += activity == .entry ? 1 : activity == .exit ? -1 : 0
                 return state.depth
             }
-            // A child may run the loop itself, within a job.
+            // Not in a run within a job: in the child of a fork, that is the child's own.
             if activity == .beforeWaiting && depth == 1 { main_hook_end_stranded_child() }
             if mainExecutorIdentity != executor { replaced.requestStop() }
         }

@@ -17,6 +17,8 @@ public import CoreRunLoop
         unsafe self.stopped = unsafe stopped
     }
 
+    deinit { unsafe glib_release(source) }
+
     /// Takes the loop out of GLib's, in a callback too. Once more has no effect.
     public func detach() {
         guard isAttached else { return }

@@ -28,6 +28,7 @@ typedef struct _GPollFD {
 extern GSource *g_unix_fd_source_new(gint descriptor, GIOCondition condition);
 extern void g_source_set_callback(GSource *source, GSourceFunc function, gpointer data, GDestroyNotify notify);
 extern guint g_source_attach(GSource *source, GMainContext *context);
+extern GSource *g_source_ref(GSource *source);
 extern void g_source_unref(GSource *source);
 extern void g_source_destroy(GSource *source);
 extern void g_source_set_priority(GSource *source, gint priority);

@@ -11,6 +11,7 @@ void *glib_attach(void *context, int priority, void (*stopped)(void *info), void
 
     if (source) {
         g_source_set_priority(source, priority);
+        (void)g_source_ref(source); /* its context may go first */
     }
     return source;
 }
@@ -18,6 +19,11 @@ void *glib_attach(void *context, int priority, void (*stopped)(void *info), void
 void glib_detach(void *source)
 {
     g_source_destroy((GSource *)source);
+}
+
+void glib_release(void *source)
+{
+    g_source_unref((GSource *)source);
 }
 
 void *glib_source_create(void *context)

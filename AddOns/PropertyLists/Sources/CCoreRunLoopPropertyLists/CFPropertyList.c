@@ -77,6 +77,13 @@ static CFTypeRef read_bytes(CFAllocatorRef allocator, const uint8_t *bytes, size
     return tree;
 }
 
+/* No data is as data without bytes. */
+static CFTypeRef read_data(CFAllocatorRef allocator, CFDataRef data, CFOptionFlags options, CFPropertyListFormat *format,
+                           struct read_fault *fault)
+{
+    return read_bytes(allocator, data ? CFDataGetBytePtr(data) : NULL, data ? (size_t)CFDataGetLength(data) : 0, options, format, fault);
+}
+
 /* Reads `limit` bytes of a stream, or all up to its end if it is 0. */
 static bool read_stream(CFReadStreamRef stream, size_t limit, struct byte_buffer *buffer, struct read_fault *fault)
 {
@@ -117,8 +124,7 @@ CFPropertyListRef CFPropertyListCreateWithData(CFAllocatorRef allocator, CFDataR
                                                CFPropertyListFormat *format, CFErrorRef *error)
 {
     struct read_fault fault = {{0}};
-    CFTypeRef tree = data ? read_bytes(allocator, CFDataGetBytePtr(data), (size_t)CFDataGetLength(data), options, format, &fault)
-                          : read_bytes(allocator, NULL, 0, options, format, &fault);
+    CFTypeRef tree = read_data(allocator, data, options, format, &fault);
 
     if (!tree) {
         plist_error_set(error, kCFPropertyListReadCorruptError, &fault, NULL);
@@ -151,9 +157,7 @@ CFPropertyListRef CFPropertyListCreateFromXMLData(CFAllocatorRef allocator, CFDa
                                                   CFStringRef *errorString)
 {
     struct read_fault fault = {{0}};
-    CFTypeRef tree =
-        xmlData ? read_bytes(allocator, CFDataGetBytePtr(xmlData), (size_t)CFDataGetLength(xmlData), mutabilityOption, NULL, &fault)
-                : read_bytes(allocator, NULL, 0, mutabilityOption, NULL, &fault);
+    CFTypeRef tree = read_data(allocator, xmlData, mutabilityOption, NULL, &fault);
 
     give_words(errorString, &fault);
     return tree;

@@ -10,6 +10,7 @@
 #pragma redefine_extname binary_write crl_binary_write
 #pragma redefine_extname byte_buffer_append_big_endian crl_byte_buffer_append_big_endian
 #pragma redefine_extname byte_buffer_append_character crl_byte_buffer_append_character
+#pragma redefine_extname byte_buffer_borrow_units crl_byte_buffer_borrow_units
 #pragma redefine_extname byte_buffer_free crl_byte_buffer_free
 #pragma redefine_extname byte_buffer_grow crl_byte_buffer_grow
 #pragma redefine_extname calendar_date_of crl_calendar_date_of

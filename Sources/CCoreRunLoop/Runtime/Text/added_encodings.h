@@ -10,7 +10,7 @@
 /* As encoding_bytes_per_unit; 0: no add-on library knows it. */
 CFIndex added_bytes_per_unit(CFStringEncoding encoding);
 
-/* As CRLStringEncodings's; kCFNotFound for an unknown encoding too. */
+/* As the add-on library's function; kCFNotFound also for an encoding that nobody knows. */
 CFIndex added_decode(CFStringEncoding encoding, const UInt8 *bytes, CFIndex count, UniChar **ret_units);
 
 /* As CFStringGetBytes. */

@@ -241,7 +241,7 @@ EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex resul
             reach_end(s);
         }
     }
-    /* Scheduling a stream has the loop look. Of an event that is told still, nothing is awaited. */
+    /* Scheduling a stream has the loop look. While an event counts as told, nothing is awaited. */
     is_heard = s->carriers.kind != carrier_none && !s->told;
     if (!stream_unclaim_and_unlock(s) && is_heard) {
         stream_events_changed(s);

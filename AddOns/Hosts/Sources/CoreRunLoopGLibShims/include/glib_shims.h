@@ -5,6 +5,7 @@
 
 void *glib_attach(void *context, int priority, void (*stopped)(void *info), void *info);
 void glib_detach(void *source);
+void glib_release(void *source); /* gives back what glib_attach has returned; the context keeps the source */
 void *glib_source_create(void *context); /* a CFRunLoopSource that the caller releases, or NULL */
 
 #endif

@@ -39,6 +39,19 @@ void byte_buffer_free(struct byte_buffer *buffer)
     *buffer = (struct byte_buffer){0};
 }
 
+const UniChar *byte_buffer_borrow_units(struct byte_buffer *buffer, CFStringRef string, UniChar **ret_copy)
+{
+    const UniChar *units = CFStringGetCharactersPtr(string);
+    CFIndex length = CFStringGetLength(string);
+
+    *ret_copy = units ? NULL : calloc((size_t)length + 1, sizeof **ret_copy);
+    if (*ret_copy) {
+        CFStringGetCharacters(string, CFRangeMake(0, length), *ret_copy);
+    }
+    buffer->lacks_memory = buffer->lacks_memory || (!units && !*ret_copy);
+    return units ? units : *ret_copy;
+}
+
 void byte_buffer_append_big_endian(struct byte_buffer *buffer, uint64_t number, size_t size)
 {
     uint8_t bytes[8];

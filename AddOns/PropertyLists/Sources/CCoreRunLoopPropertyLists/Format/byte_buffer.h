@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "CoreFoundation/CFString.h"
+
 struct byte_buffer {
     uint8_t *bytes;
     size_t count;
@@ -47,6 +49,11 @@ static inline void byte_buffer_append_byte(struct byte_buffer *buffer, uint8_t b
 {
     byte_buffer_append(buffer, &byte, 1);
 }
+
+/*
+ * The units of a string that is not ASCII: its own, or a copy in `*ret_copy` for free(). NULL without memory, which the buffer then lacks.
+ */
+const UniChar *byte_buffer_borrow_units(struct byte_buffer *buffer, CFStringRef string, UniChar **ret_copy);
 
 /* The lowest `size` bytes of a number, the most significant first. */
 void byte_buffer_append_big_endian(struct byte_buffer *buffer, uint64_t number, size_t size);

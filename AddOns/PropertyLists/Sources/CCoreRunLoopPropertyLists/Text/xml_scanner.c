@@ -40,25 +40,36 @@ static bool skip_behind(struct xml_scanner *scanner, size_t first, const char *t
     return true;
 }
 
-/* Names of entities must not be declared: each could stand for a million others. */
-static bool skip_document_type(struct xml_scanner *scanner)
+/* The next of two characters that stands in no quotes; the end if there is none. */
+static const uint8_t *find_unquoted(const struct xml_scanner *scanner, uint8_t one, uint8_t other)
 {
+    const uint8_t *at = scanner->at;
     uint8_t quote = 0;
 
-    for (const uint8_t *at = scanner->at; at < scanner->end; at++) {
+    for (; at < scanner->end && (quote || (*at != one && *at != other)); at++) {
         if (quote) {
             quote = *at == quote ? 0 : quote;
         } else if (*at == '"' || *at == '\'') {
             quote = *at;
-        } else if (*at == '[') {
-            scanner->at = at;
-            return xml_scanner_fail(scanner, "The document type declares something of its own");
-        } else if (*at == '>') {
-            scanner->at = at + 1;
-            return true;
         }
     }
-    return xml_scanner_fail(scanner, "The document type does not end");
+    return at;
+}
+
+/* Names of entities must not be declared: each could stand for a million others. */
+static bool skip_document_type(struct xml_scanner *scanner)
+{
+    const uint8_t *at = find_unquoted(scanner, '[', '>');
+
+    if (at == scanner->end) {
+        return xml_scanner_fail(scanner, "The document type does not end");
+    }
+    if (*at == '[') {
+        scanner->at = at;
+        return xml_scanner_fail(scanner, "The document type declares something of its own");
+    }
+    scanner->at = at + 1;
+    return true;
 }
 
 bool xml_scanner_skip(struct xml_scanner *scanner, bool may_be_document_type)
@@ -107,20 +118,14 @@ static bool fail_at_name(struct xml_scanner *scanner, const uint8_t *name, size_
 /* Passes over attributes and the end of a tag. */
 static bool skip_to_end_of_tag(struct xml_scanner *scanner, bool *ret_is_empty)
 {
-    uint8_t quote = 0;
+    const uint8_t *at = find_unquoted(scanner, '>', '>');
 
-    for (const uint8_t *at = scanner->at; at < scanner->end; at++) {
-        if (quote) {
-            quote = *at == quote ? 0 : quote;
-        } else if (*at == '"' || *at == '\'') {
-            quote = *at;
-        } else if (*at == '>') {
-            *ret_is_empty = at[-1] == '/';
-            scanner->at = at + 1;
-            return true;
-        }
+    if (at == scanner->end) {
+        return xml_scanner_fail(scanner, "A tag does not end that begins");
     }
-    return xml_scanner_fail(scanner, "A tag does not end that begins");
+    *ret_is_empty = at[-1] == '/';
+    scanner->at = at + 1;
+    return true;
 }
 
 bool xml_scanner_tag(struct xml_scanner *scanner, struct xml_tag *ret_tag)

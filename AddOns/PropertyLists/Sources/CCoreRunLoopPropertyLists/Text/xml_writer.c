@@ -72,23 +72,18 @@ static void append_string(struct byte_buffer *buffer, CFStringRef string)
 {
     size_t length = (size_t)CFStringGetLength(string);
     const char *ascii = CFStringGetCStringPtr(string, kCFStringEncodingASCII);
-    const UniChar *units = ascii ? NULL : CFStringGetCharactersPtr(string);
-    UniChar *copy = NULL;
+    const UniChar *units;
+    UniChar *copy;
 
     if (ascii) {
         append_ascii(buffer, ascii, length);
         return;
     }
-    if (!units) {
-        copy = calloc(length + 1, sizeof *copy);
-        if (!copy) {
-            buffer->lacks_memory = true;
-            return;
-        }
-        CFStringGetCharacters(string, CFRangeMake(0, (CFIndex)length), copy);
+    units = byte_buffer_borrow_units(buffer, string, &copy);
+    if (units) {
+        append_units(buffer, units, length);
+        free(copy);
     }
-    append_units(buffer, units ? units : copy, length);
-    free(copy);
 }
 
 static void append_number(struct byte_buffer *buffer, CFNumberRef number)
