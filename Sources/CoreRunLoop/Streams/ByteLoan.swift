@@ -7,7 +7,7 @@
 // stream's lock, sets `limit` to 0, has every thread pass a fence, and reads `position`. So either the iteration's store is seen, and the
 // byte is the iteration's, or the iteration sees the new limit; in both cases `takenBack` tells it, once it has the lock. The fence is the
 // processor's; that the compiler keeps the iteration's store before its load rests on their being a release and an acquire, which LLVM does
-// not exchange. Where the kernel has no such fence, nothing is borrowed.
+// not exchange. `Tests/Models/byte_loan.pml` models this. Where the kernel has no such fence, nothing is borrowed.
 
 import CoreRunLoopShims
 public import Synchronization
