@@ -10,7 +10,8 @@ from conan.tools.system import package_manager
 
 # Each component with its library, what pkg-config calls it, and what it needs of the system.
 ADD_ONS = {"net": ["cares", "ssl", "crypto"], "nats": ["nats"], "plist": []}
-KEPT = {"net": "crl_CRLNetworkInstall", "plist": "crl_CFStringGetListOfAvailableEncodings"}  # names that the linker keeps though no program asks
+# What the linker keeps although no program asks for it.
+KEPT = {"net": "crl_CRLNetworkInstall", "plist": "crl_CFStringGetListOfAvailableEncodings"}
 
 
 class CoreRunLoop(ConanFile):
@@ -47,7 +48,8 @@ class CoreRunLoop(ConanFile):
 
     def _make(self, target):
         flags = "-O0 -g" if self.settings.build_type == "Debug" else "-O2"
-        self.run(f'make -C "{self.source_folder}" -j2 {target} CFLAGS="{flags}" PREFIX="{self.package_folder}" LIBDIR="{self.package_folder}/lib"')
+        places = f'PREFIX="{self.package_folder}" LIBDIR="{self.package_folder}/lib"'
+        self.run(f'make -C "{self.source_folder}" -j2 {target} CFLAGS="{flags}" {places}')
 
     def build(self):
         self._make("all")
