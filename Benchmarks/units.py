@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Short texts for times and sizes, in tables and pictures."""
-import re
 
 
 def duration(nanoseconds):
@@ -17,8 +16,3 @@ def size_name(size):
         if size < limit:
             return "%d %s" % (size // divisor, name)
     return str(size)
-
-
-def without_padding(table):
-    """Tables of Markdown without the blanks in their cells, for files that are read as pages only."""
-    return re.sub(r"(?<=\|) | (?=\|)", "", table)

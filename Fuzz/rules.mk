@@ -10,6 +10,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_SOURCES := $(wildcard Fuzz/fuzz_*.c $(foreach name,$(ADD_ONS),$($(name)_WING)/Fuzz/fuzz_*.c))
 FUZZ_TARGETS ?= $(patsubst fuzz_%.c,%,$(notdir $(FUZZ_SOURCES))) $(FUZZ_TARGETS_OF_ADD_ONS)
 FUZZ_CC ?= clang
+FUZZ_ENGINE ?= -fsanitize=fuzzer
 FUZZ_FLAGS := -fuse-ld=lld -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_PARTS := $(SOURCES) $(filter-out Tests/Model/main.c Tests/Model/shrink.c,$(MODEL_SOURCES)) Tests/CTests/fake_kernel.c
 # The command runloop, but for its main function and what the target has in the place of others.
@@ -23,7 +24,7 @@ build/fuzz/%.o: %.c
 	$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 define fuzz_rule
 build/fuzz/$(notdir $(1:.c=)): $(call fuzz_objects,$(1) $(FUZZ_PARTS) $(2))
-	$$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $$@ $$^ $(LIBS) $(3)
+	$$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_ENGINE) -pthread -o $$@ $$^ $(LIBS) $(3)
 endef
 $(foreach source,$(wildcard Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$(FUZZ_$(source:Fuzz/fuzz_%.c=%)_PARTS))))
 $(foreach name,$(ADD_ONS),$(foreach source,$(wildcard $($(name)_WING)/Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$($(name)_SOURCES) $($(name)_FUZZ_PARTS),$($(name)_LIBS)))))

@@ -3,9 +3,9 @@
 # The executable specification: random programs run in a model and in the library, and must give the same traces.
 
 ### model-check      SEQUENCES=100000 SEED=1 runs random programs in the model and in the library; soak-model runs 10,000,000
-### model-toolchain  runs the same programs, without a clock, in the model and in the Swift toolchain's Core Foundation
+### conformance-model  runs the same programs, without a clock, in the model and in the Swift toolchain's Core Foundation
 
-.PHONY: model-check model-toolchain
+.PHONY: model-check
 LIBRARY_CHECKS += model-check
 LIBRARY_CHECK_NEEDS += $(B)/model-check
 SEQUENCES ?= 100000
@@ -32,12 +32,12 @@ build/model-toolchain: $(MODEL_SOURCES) $(wildcard Tests/Model/*.h)
 	$(Q)$(SWIFT_USR)/bin/clang -g -O1 -std=gnu11 -D_GNU_SOURCE -pthread -w -fblocks -DMODEL_TOOLCHAIN -I$(SWIFT_USR)/lib/swift -o $@ $(MODEL_SOURCES) \
 	-L$(SWIFT_USR)/lib/swift/linux -Wl,-rpath,$(SWIFT_USR)/lib/swift/linux -lFoundation -ldispatch -lBlocksRuntime -lm
 
+CONFORMANCES += model
 ifneq ($(wildcard $(SWIFT_USR)/lib/swift/CoreFoundation/CoreFoundation.h),)
-model-toolchain: build/model-toolchain
-	$(Q)$(call run_model,build/model-toolchain,$(SEQUENCES))
+conformance-model_NEEDS = build/model-toolchain
+conformance-model = $(Q)$(call run_model,build/model-toolchain,$(SEQUENCES))
 else
-model-toolchain:
-	@echo "model-toolchain: skipped, there is no Swift toolchain here"
+conformance-model = @echo "conformance-model: skipped, there is no Swift toolchain here"
 endif
 
 -include $(MODEL_OBJECTS:.o=.d)

@@ -113,7 +113,7 @@ extension CoreRunLoop::Timer {
     /// Makes a timer and adds it to the calling thread's loop in the default mode.
     ///
     /// As on Darwin, an asynchronous function may call this. Its actor must have a thread that runs a loop: the main actor, or an actor of
-    /// a loop (``RunLoopActor``). The thread of any other task runs no loop, and its timer never fires.
+    /// a loop (`RunLoopActor`). The thread of any other task runs no loop, and its timer never fires.
     @discardableResult
     public static func scheduledTimer(
         withTimeInterval interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) (CoreRunLoop::Timer) -> Void
