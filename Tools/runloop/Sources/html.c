@@ -231,9 +231,10 @@ static void put_threads(const struct story *story, FILE *file)
 
         (void)fprintf(file,
                       "{process:%u,number:%d,lost:%" PRIu64 ",loop:%s,runs:%" PRIu64 ",passes:%" PRIu64 ",sleeps:%" PRIu64
-                      ",callouts:%" PRIu64 ",running:%" PRId64 ",asleep:%" PRId64 ",longest:%" PRId64 ",causes:[",
+                      ",callouts:%" PRIu64 ",running:%" PRId64 ",asleep:%" PRId64 ",longest:%" PRId64 ",first:%" PRId64 ",causes:[",
                       thread->process, (int)thread->number, thread->lost, thread->loop ? "true" : "false", loop->runs, loop->passes,
-                      loop->sleeps, loop->callouts, loop->running_ns, loop->asleep_ns, loop->longest_awake_ns);
+                      loop->sleeps, loop->callouts, loop->running_ns, loop->asleep_ns, loop->longest_awake_ns,
+                      thread->first_ns - story->traces->origin_ns);
         for (int cause = 0; cause < trace_cause_count; cause++) {
             (void)fprintf(file, "%" PRIu64 ",", loop->causes[cause]);
         }
