@@ -126,6 +126,7 @@ TEST(an_empty_main_loop_finishes_without_dispatch, "54 180 L12")
     CFRunLoopRun();
     REQUIRE(dup2(errors, STDERR_FILENO) == STDERR_FILENO && close(ends[1]) == 0);
     EXPECT(read(ends[0], text, sizeof text - 1) > 0);
+    REQUIRE(close(ends[0]) == 0 && close(errors) == 0);
     EXPECT(strstr(text, sentence) && !strstr(strstr(text, sentence) + 1, sentence)); /* once */
     EXPECT_LOG("F");
 }
