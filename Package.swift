@@ -63,14 +63,15 @@ let package = Package(
         .target(
             name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop"], path: "AddOns/Net/Sources/CCoreRunLoopNet",
             cSettings: [
-                .headerSearchPath("../Needed"), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+                .headerSearchPath("../Needed"), .headerSearchPath("../../../../Headers"),
+                .headerSearchPath("../../../../Sources/CCoreRunLoop"),
             ],
             linkerSettings: [.linkedLibrary("cares"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(
             name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop"], path: "AddOns/Nats/Sources/CCoreRunLoopNats",
             cSettings: [
-                .headerSearchPath("."), .headerSearchPath("../Needed"), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
-                .headerSearchPath("../../../../Sources/WithoutBSD"),
+                .headerSearchPath("."), .headerSearchPath("../Needed"), .headerSearchPath("../../../../Headers"),
+                .headerSearchPath("../../../../Sources/CCoreRunLoop"), .headerSearchPath("../../../../Sources/WithoutBSD"),
             ],
             linkerSettings: [.linkedLibrary("nats")]),
         .target(

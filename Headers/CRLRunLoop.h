@@ -273,7 +273,7 @@ CF_EXPORT CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int
  * Ownership: the caller releases the source; `info` is retained as the context says. A source that is invalidated earlier leaves the child
  * to the program.
  * Threads: any.
- * Where there are no process descriptors, as before Linux 5.3 or under a filter of system calls, a thread waits for the child until it ends.
+ * Where there are no process descriptors, as before Linux 5.3 or under a filter of system calls, a thread waits for the child.
  * Errors: NULL when `pid` is no child that is still to be reaped, when `callout` is NULL, when the context's version is not 0, or when no
  * descriptor, memory or thread is left.
  */

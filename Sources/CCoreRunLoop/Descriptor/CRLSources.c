@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signal sources (signalfd) and child sources (pidfd, or a pipe of a thread that waits). Each is a run loop source with a descriptor that the library opens, and a typed
- * callback.
+ * Signal sources (signalfd) and child sources (pidfd, or the pipe of a thread that waits). Each is a run loop source with a descriptor that
+ * the library opens, and a typed callback.
  *
  * Threads: any thread may create a source. All fields are constant from then on, and need no lock. The callbacks run on the loop's thread.
  * The source owns its struct watched, and with it the descriptor and the program's info; all three end when the source is freed.
@@ -168,8 +168,8 @@ CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFI
         return NULL;
     }
     parts.descriptor = kernel.process_open(pid);
-    if (parts.descriptor == -ENOSYS || parts.descriptor == -EPERM || parts.descriptor == -EACCES) { /* an old kernel, or a filter of calls */
-        parts.descriptor = kernel.process_await(pid);
+    if (parts.descriptor == -ENOSYS || parts.descriptor == -EPERM || parts.descriptor == -EACCES) {
+        parts.descriptor = kernel.process_await(pid); /* an old kernel, or a filter of system calls */
     }
     if (parts.descriptor < 0) {
         return NULL;

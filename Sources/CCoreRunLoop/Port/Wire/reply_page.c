@@ -21,8 +21,8 @@ static int set_with(int channel)
 }
 
 /*
- * Whether a set in a set is reported once, as a thread needs that waits for a reply in its loop. Up to Linux 5.4 the outer set reports again
- * at each wait as long as anything in the inner one is ready, and a bell stays ready for ever.
+ * Whether a set in a set is reported once, as a thread needs that waits for a reply in its loop. Up to Linux 5.4 the outer set reports
+ * again at each wait as long as anything in the inner one is ready, and a bell stays ready for ever.
  */
 static bool nested_sets_are_quiet(void)
 {
