@@ -1,1 +1,0 @@
-. "/tmp/w/sys48/packaging/conan/test_package/conanbuildenv-release-x86_64.sh"
