@@ -21,7 +21,8 @@ class CoreRunLoop(ConanFile):
         return os.path.join(self.recipe_folder, "..", "..")
 
     def set_version(self):
-        self.version = re.search(r'#define CRL_VERSION_STRING "(.*)"', load(self, os.path.join(self._tree, "Headers/CRLRunLoop.h"))).group(1)
+        header = load(self, os.path.join(self._tree, "Headers/CRLRunLoop.h"))
+        self.version = re.search(r'#define CRL_VERSION_STRING "(.*)"', header).group(1)
 
     def export_sources(self):
         copy(self, "*", src=self._tree, dst=self.export_sources_folder, excludes=("build/*", ".build/*", ".git/*"))

@@ -61,9 +61,10 @@ static inline long long without_bsd_strtonum(const char *text, long long least, 
 
     errno = 0;
     number = strtoll(text, &end, 10);
-    *ret_error = end == text || *end != '\0' ? "invalid" :
-                 number < least || (errno == ERANGE && number == LLONG_MIN) ? "too small" :
-                 number > most || errno == ERANGE ? "too large" : NULL;
+    *ret_error = end == text || *end != '\0'                                  ? "invalid"
+                 : number < least || (errno == ERANGE && number == LLONG_MIN) ? "too small"
+                 : number > most || errno == ERANGE                           ? "too large"
+                                                                              : NULL;
     errno = saved;
     return *ret_error ? 0 : number;
 }
