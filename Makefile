@@ -78,7 +78,8 @@ OWN_CFLAGS := -std=gnu11 -D_FILE_OFFSET_BITS=64 -fexceptions -fPIC -fvisibility=
 OWN_LDFLAGS := -pthread -Wl,--as-needed
 # The tests need libm, and libdl where it is not empty. The library does not: loading libm would take a tenth of a small program's start.
 # librt is empty from glibc 2.34 on; timer_create was in it before.
-LIBRARY_LIBS := $(if $(HAS_BSD),-lbsd) -lrt
+export BSD_LIBS := $(if $(HAS_BSD),-lbsd)
+LIBRARY_LIBS := $(BSD_LIBS) -lrt
 LIBS := $(LIBRARY_LIBS) -lm -ldl
 # A comma cannot stand in an argument of a function of make.
 COMMA := ,
