@@ -48,30 +48,34 @@ let package = Package(
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
     targets: [
-        .systemLibrary(name: "CLibBSD", pkgConfig: "libbsd", providers: [.apt(["libbsd-dev"])]),
         .target(
             name: "CCoreRunLoop",
-            dependencies: ["CLibBSD"],
             path: ".",
             sources: ["Sources/CCoreRunLoop"],
             publicHeadersPath: "Headers/Swift",
-            cSettings: [.headerSearchPath("Headers"), .headerSearchPath("Sources/CCoreRunLoop")],
+            cSettings: [
+                .headerSearchPath("Headers"), .headerSearchPath("Sources/CCoreRunLoop"), .headerSearchPath("Sources/WithoutBSD"),
+            ],
             linkerSettings: [.linkedLibrary("BlocksRuntime"), .linkedLibrary("rt")]
         ),
-        .systemLibrary(
-            name: "CLibCAres", path: "AddOns/Net/Sources/CLibCAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
-        .systemLibrary(name: "COpenSSL", path: "AddOns/Net/Sources/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        // No system library is a target: SwiftPM would ask for those of all targets, whichever a package uses. The headers in Needed say
+        // which package is missing.
         .target(
-            name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop", "CLibCAres", "COpenSSL"], path: "AddOns/Net/Sources/CCoreRunLoopNet",
-            cSettings: [.headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop")]),
-        .systemLibrary(name: "CLibNats", path: "AddOns/Nats/Sources/CLibNats", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
-        .target(
-            name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop", "CLibBSD", "CLibNats"], path: "AddOns/Nats/Sources/CCoreRunLoopNats",
+            name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop"], path: "AddOns/Net/Sources/CCoreRunLoopNet",
             cSettings: [
-                .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
-            ]),
+                .headerSearchPath("../Needed"), .headerSearchPath("../../../../Headers"),
+                .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+            ],
+            linkerSettings: [.linkedLibrary("cares"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(
-            name: "CCoreRunLoopPropertyLists", dependencies: ["CCoreRunLoop", "CLibBSD"],
+            name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop"], path: "AddOns/Nats/Sources/CCoreRunLoopNats",
+            cSettings: [
+                .headerSearchPath("."), .headerSearchPath("../Needed"), .headerSearchPath("../../../../Headers"),
+                .headerSearchPath("../../../../Sources/CCoreRunLoop"), .headerSearchPath("../../../../Sources/WithoutBSD"),
+            ],
+            linkerSettings: [.linkedLibrary("nats")]),
+        .target(
+            name: "CCoreRunLoopPropertyLists", dependencies: ["CCoreRunLoop"],
             path: "AddOns/PropertyLists/Sources/CCoreRunLoopPropertyLists",
             cSettings: [
                 .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),

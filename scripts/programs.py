@@ -40,7 +40,7 @@ class Package:
 
     def __init__(self, binaries, folder):
         self.binaries, self.folder = binaries, folder
-        self.library = self._library("CoreRunLoop", TARGETS, ["-lbsd", "-lBlocksRuntime"])
+        self.library = self._library("CoreRunLoop", TARGETS, ["-lBlocksRuntime"])
         self.foundation_library = None
         self.lock = threading.Lock()
 
