@@ -43,22 +43,25 @@ static struct outlet *outlet_for(struct async_requests *requests, CFMessagePortR
             return outlet;
         }
     }
-    outlet = calloc(1, sizeof *outlet);
+    outlet = requests->spare ? requests->spare : malloc(sizeof *outlet);
+    requests->spare = NULL;
     if (outlet) {
+        *outlet = (struct outlet){.port = port};
         object_retain(port);
-        outlet->port = port;
+        link_init(&outlet->link);
         link_init(&outlet->waiting);
         list_append(&requests->outlets, &outlet->link);
     }
     return outlet;
 }
 
-static void free_if_unused(struct outlet *outlet)
+static void put_away_if_unused(struct async_requests *requests, struct outlet *outlet)
 {
     if (outlet->in_flight == 0 && outlet->users == 0 && list_is_empty(&outlet->waiting)) {
         list_remove(&outlet->link);
         object_release(outlet->port);
-        free(outlet);
+        free(requests->spare);
+        requests->spare = outlet;
     }
 }
 
@@ -73,7 +76,6 @@ static CFDataRef give_channel(struct async_request *request)
     request->channel = NULL;
     request->status = channel->pending->status;
     channel->ended = NULL;
-    client_channel_rest(channel, request->requests->loop, kCFRunLoopDefaultMode);
     socket_request_end_channel(request->port, channel);
     return reply;
 }
@@ -160,27 +162,15 @@ static void expire(struct async_request *request)
 
 static void channel_ended(void *info);
 
-/* The request is under way: its channel's source waits for the reply, which may be there already. */
-static void begin_wait(struct async_request *request)
+/* Before the request is sent: from now on the channel's source waits for the reply. Returns false if there is no memory. */
+static bool begin_wait(struct async_request *request, struct client_channel *channel)
 {
-    struct client_channel *channel = request->channel;
-
-    list_remove(&request->link);
-    request->state = state_sent;
-    request->outlet->in_flight++;
     channel->ended = channel_ended;
     channel->ended_info = request;
     if (channel->page) {
         reply_page_await(channel->page);
     }
-    if (!client_channel_enter(channel, request->requests->loop, kCFRunLoopDefaultMode)) {
-        end_request(request, kCFMessagePortTransportError); /* no memory */
-        return;
-    }
-    client_channel_read(channel);
-    if (!pending_is_open(channel->pending)) {
-        conclude(request, false);
-    }
+    return client_channel_enter(channel, request->requests->loop, kCFRunLoopDefaultMode);
 }
 
 static bool is_too_long(const struct async_request *request)
@@ -226,7 +216,7 @@ static bool start(struct async_request *request)
     if (request->is_one_way) {
         return start_one_way(request);
     }
-    channel = client_channel_take(request->port, &pending, &end, &error);
+    channel = client_channel_take(request->port, request->requests->loop, &pending, &end, &error);
     if (!channel && error != -ENOTCONN && request->outlet->in_flight > 0) {
         return false; /* a request that ends gives its descriptor back */
     }
@@ -237,7 +227,15 @@ static bool start(struct async_request *request)
         end_request(request, error == -ENOTCONN ? kCFMessagePortIsInvalid : kCFMessagePortTransportError);
         return true;
     }
-    result = socket_request_put(request->port, channel, end, &request->request, &frame, once_ns);
+    if (begin_wait(request, channel)) {
+        result = socket_request_put(request->port, channel, end, &request->request, &frame, once_ns);
+    } else {
+        result = kCFMessagePortTransportError;
+        client_channel_give(request->port, channel, false);
+        if (end >= 0) {
+            (void)kernel.close(end);
+        }
+    }
     if (result == kCFMessagePortSendTimeout) {
         return false;
     }
@@ -247,21 +245,24 @@ static bool start(struct async_request *request)
     }
     request->channel = channel;
     request->sequence = frame.sequence;
-    begin_wait(request);
+    list_remove(&request->link);
+    request->state = state_sent;
+    request->outlet->in_flight++;
     return true;
 }
 
-static bool may_start(const struct outlet *outlet)
+static bool may_start(struct async_requests *requests, const struct outlet *outlet)
 {
-    uint64_t share = kernel_ports.descriptor_limit() / descriptor_share;
-
-    return outlet->in_flight < in_flight_max && (outlet->in_flight < share || outlet->in_flight == 0);
+    if (outlet->in_flight >= requests->share) { /* the limit may have grown */
+        requests->share = kernel_ports.descriptor_limit() / descriptor_share;
+    }
+    return outlet->in_flight < in_flight_max && (outlet->in_flight < requests->share || outlet->in_flight == 0);
 }
 
 /* Sends what waits, as far as there is room. The caller uses the outlet. */
 static void pump(struct async_requests *requests, struct outlet *outlet)
 {
-    while (!list_is_empty(&outlet->waiting) && may_start(outlet)) {
+    while (!list_is_empty(&outlet->waiting) && may_start(requests, outlet)) {
         if (start(container_of(outlet->waiting.next, struct async_request, link))) {
             requests->look_wait_ns = look_first_ns;
         } else {
@@ -279,10 +280,10 @@ static void begin_use(struct outlet *outlet)
     outlet->users++;
 }
 
-static void end_use(struct outlet *outlet)
+static void end_use(struct async_requests *requests, struct outlet *outlet)
 {
     outlet->users--;
-    free_if_unused(outlet);
+    put_away_if_unused(requests, outlet);
 }
 
 static void pump_all(struct async_requests *requests)
@@ -295,7 +296,7 @@ static void pump_all(struct async_requests *requests)
         begin_use(outlet);
         pump(requests, outlet);
         link = link->next; /* the outlet is still in the list */
-        end_use(outlet);
+        end_use(requests, outlet);
     }
 }
 
@@ -312,7 +313,10 @@ static void set_timer(struct async_requests *requests)
     }
     due_ns = requests->judge_ns != 0 && requests->judge_ns < due_ns ? requests->judge_ns : due_ns;
     due_ns = requests->look_ns != 0 && requests->look_ns < due_ns ? requests->look_ns : due_ns;
-    timer_set_date(requests->timer, date_of_instant(due_ns), due_ns);
+    if (due_ns < requests->timer_ns) { /* a timer that is early finds nothing to do: deadlines come and go with each request */
+        requests->timer_ns = due_ns;
+        timer_set_date(requests->timer, date_of_instant(due_ns), due_ns);
+    }
 }
 
 static void channel_ended(void *info)
@@ -324,7 +328,7 @@ static void channel_ended(void *info)
     begin_use(outlet);
     conclude(request, false);
     pump(requests, outlet);
-    end_use(outlet);
+    end_use(requests, outlet);
     set_timer(requests);
 }
 
@@ -385,6 +389,7 @@ static void timer_fires(CFRunLoopTimerRef timer, void *info)
     int64_t now_ns = kernel.monotonic_ns();
 
     (void)timer;
+    requests->timer_ns = kernel_never;
     if (requests->judge_ns <= now_ns) {
         requests->judge_ns = 0;
         judge_all(requests);
@@ -416,6 +421,7 @@ struct async_requests *async_requests_create(void)
     link_init(&requests->outlets);
     link_init(&requests->judged);
     requests->look_wait_ns = look_first_ns;
+    requests->timer_ns = kernel_never;
     requests->source = CFRunLoopSourceCreate(NULL, 0, &source_context);
     requests->timer = CFRunLoopTimerCreate(NULL, date_of_instant(kernel_never), timer_interval_s, 0, 0, timer_fires, &timer_context);
     if (!requests->source || !requests->timer) {
@@ -445,7 +451,7 @@ static void end_all(struct async_requests *requests)
         end_request(request, kCFMessagePortBecameInvalidError);
     }
     list_for_each_removable(link, &requests->outlets) {
-        free_if_unused(container_of(link, struct outlet, link));
+        put_away_if_unused(requests, container_of(link, struct outlet, link));
     }
 }
 
@@ -462,5 +468,6 @@ void async_requests_destroy(struct async_requests *requests)
     }
     object_release(requests->loop);
     heap_free(&requests->deadlines);
+    free(requests->spare);
     free(requests);
 }

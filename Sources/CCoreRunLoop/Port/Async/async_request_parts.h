@@ -49,6 +49,9 @@ struct async_requests {
     struct link inbox GUARDED_BY(&lock);
     /* Used by the loop's thread. */
     struct link outlets;
+    struct outlet *spare; /* memory for the next outlet; NULL: none yet, or in use */
+    uint64_t share; /* requests in flight to one port that the process's descriptors allow, when last asked */
+    int64_t timer_ns; /* when the timer fires: not later than it has to */
     struct link judged;
     struct heap deadlines;
     uint64_t deadlines_set; /* counts, for the order of equal ones */

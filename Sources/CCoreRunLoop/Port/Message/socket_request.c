@@ -267,7 +267,7 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
     int error = 0;
     int end;
 
-    channel = client_channel_take(port, &pending, &end, &error);
+    channel = client_channel_take(port, NULL, &pending, &end, &error);
     if (!channel && error == -ENOTCONN) {
         return kCFMessagePortIsInvalid;
     }

@@ -267,6 +267,109 @@ PORT_TEST(a_deferred_reply_comes_after_the_callout, "")
     port_drop(port);
 }
 
+/* Sends `count` requests at once, and answers them all when all have come. */
+static void ask_at_once(struct async_requests *requests, CFMessagePortRef remote, int count)
+{
+    static struct async_request *sent[many];
+    static struct outcome outcomes[many];
+
+    for (int i = 0; i < count; i++) {
+        sent[i] = begin(requests, remote, NULL, patience_ns, &outcomes[i]);
+    }
+    run_until_count(&held_count, count);
+    answer_all(wire_answered, NULL);
+    for (int i = 0; i < count; i++) {
+        run_until_count(&outcomes[i].count, 1);
+        EXPECT_EQ(outcomes[i].result, kCFMessagePortSuccess);
+        forget_outcome(&outcomes[i]);
+        async_request_release(sent[i]);
+    }
+}
+
+static uint32_t free_channels(CFMessagePortRef remote)
+{
+    uint32_t count;
+
+    port_lock(remote);
+    count = remote->side.remote.free_count;
+    port_unlock(remote);
+    return count;
+}
+
+PORT_TEST(as_many_channels_are_kept_as_requests_are_under_way_at_once, "230")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+
+    ask_at_once(requests, remote, 16);
+    ask_at_once(requests, remote, 16);
+    EXPECT_EQ(free_channels(remote), 16);
+    EXPECT_EQ(remote->side.remote.last_channel, 16);
+    for (int i = 0; i < 18 * free_channels_looked_over; i++) {
+        ask_at_once(requests, remote, 1);
+    }
+    EXPECT_EQ(free_channels(remote), 1);
+    ask_at_once(requests, remote, 80);
+    EXPECT(free_channels(remote) <= free_channels_max);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_call_that_waits_and_a_request_that_blocks_nobody_share_no_channel, "230")
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, kCFRunLoopDefaultMode);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome;
+    CFDataRef data = port_data("a");
+    struct request waiting = {.data = data, .send_timeout = 60, .receive_timeout = 60, .reply_mode = kCFRunLoopDefaultMode};
+
+    for (int i = 0; i < 2 * reply_page_after; i++) {
+        CFDataRef reply = NULL;
+
+        ask_here(requests, remote, data, patience_ns, &outcome);
+        EXPECT(port_data_is(outcome.reply, "a"));
+        forget_outcome(&outcome);
+        EXPECT_EQ(socket_request_send(remote, &waiting, &reply), kCFMessagePortSuccess);
+        EXPECT(port_data_is(reply, "a"));
+        CFRelease(reply);
+    }
+    CFRelease(data);
+    EXPECT_EQ(free_channels(remote), 2);
+    EXPECT_EQ(remote->side.remote.last_channel, 2);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_channel_that_its_server_closes_while_nobody_uses_it_wakes_the_loop_once, "231")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct server_channel *channel;
+
+    ask_at_once(requests, remote, 1);
+    port_lock(port);
+    channel = NULL;
+    for (int i = 0; i < channel_buckets && !channel; i++) {
+        list_for_each(link, &port->side.local.channels.buckets[i]) {
+            struct server_channel *one = container_of(link, struct server_channel, link);
+
+            channel = one->kind == channel_reply ? one : channel;
+        }
+    }
+    channel_table_drop(&port->side.local.channels, channel);
+    port_unlock(port);
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunTimedOut);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
 /* ---- ends without a reply ---- */
 
 PORT_TEST_LIMIT(many_requests_in_flight_are_cancelled_and_leave_nothing, "", 120)
