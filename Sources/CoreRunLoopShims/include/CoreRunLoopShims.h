@@ -217,9 +217,10 @@ typedef void (*shim_request_ended)(void *_Nullable info, int32_t result, uint32_
 /* Makes a request with a copy of the bytes, and one reference for the caller. The limit begins now. NULL if there is no memory. */
 struct async_request;
 struct async_request *_Nullable shim_request_create(CFMessagePortRef port, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
-                                                    int64_t limit_ns, shim_request_ended ended, void *info);
-void shim_request_send(struct async_requests *requests, struct async_request *request);
-/* Ends a request that was sent, if it is not over. Any thread. */
+                                                    int64_t limit_ns, shim_request_ended ended);
+/* Sends it, once, with what `ended` gets. */
+void shim_request_send(struct async_requests *requests, struct async_request *request, void *info);
+/* Ends a request if it is not over. One that was not sent yet ends when it is. Any thread. */
 void shim_request_cancel(struct async_request *request);
 void shim_request_release(struct async_request *request);
 /* That loop notices when askers of the port leave. False if there is no memory or descriptor for that. */

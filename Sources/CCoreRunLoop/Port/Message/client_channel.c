@@ -184,20 +184,34 @@ void client_channel_wait(struct client_channel *channel, int64_t deadline_ns)
 
 /* ---- channels ---- */
 
+/* On a serving loop: a thread that sends by the channel just then is let finish first. */
+static void serve(struct client_channel *channel)
+{
+    bool has_ended;
+
+    lock_take(&channel->lock);
+    if (channel->pending) {
+        client_channel_read(channel);
+    } else { /* its server has closed it: the next request finds out */
+        (void)descriptor_source_set_suspended(channel->source, channel->serving_loop, kCFRunLoopDefaultMode, true);
+    }
+    has_ended = channel->pending && channel->ended && !pending_is_open(channel->pending);
+    lock_drop(&channel->lock);
+    if (has_ended) {
+        channel->ended(channel->ended_info);
+    }
+}
+
 static void perform(void *info, CFRunLoopSourceRef source, uint32_t ready)
 {
     struct client_channel *channel = info;
 
     (void)source;
     (void)ready;
-    if (channel->pending) {
+    if (channel->serving_loop) {
+        serve(channel);
+    } else if (channel->pending) {
         client_channel_read(channel);
-        if (channel->ended && !pending_is_open(channel->pending)) {
-            channel->ended(channel->ended_info);
-        }
-    } else if (channel->serving_loop) {
-        client_channel_rest(channel, channel->serving_loop,
-                            kCFRunLoopDefaultMode); /* its server has closed it: the next request finds out */
     }
 }
 
@@ -313,7 +327,7 @@ REQUIRES(the_port_lock) static struct client_channel *take_free(struct remote_po
             remote->free_count--;
             remote->free_least = remote->free_count < remote->free_least ? remote->free_count : remote->free_least;
             invariant(!channel->pending);
-            channel->user_loop = thread_loop_if_any();
+            channel->user_loop = serving_loop ? serving_loop : thread_loop_if_any();
             list_append(&remote->busy_channels, &channel->link);
             return channel;
         }
@@ -354,7 +368,7 @@ static struct client_channel *make_channel(CFMessagePortRef port, CFRunLoopRef s
     port_lock(port);
     remote->free_most = most;
     channel->number = ++remote->last_channel ? remote->last_channel : ++remote->last_channel;
-    channel->user_loop = thread_loop_if_any();
+    channel->user_loop = serving_loop ? serving_loop : thread_loop_if_any();
     list_append(&remote->busy_channels, &channel->link);
     port_unlock(port);
     return channel;
@@ -396,7 +410,7 @@ struct client_channel *client_channel_take(CFMessagePortRef port, CFRunLoopRef s
     }
     if (channel) {
         channel->own_pending = *pending;
-        channel->pending = &channel->own_pending;
+        channel->pending = serving_loop ? NULL : &channel->own_pending;
     }
     if (channel && channel->page) {
         reply_page_clear(channel->page);
@@ -458,7 +472,7 @@ REQUIRES(the_port_lock) static struct client_channel *put_free(CFMessagePortRef 
 
 void client_channel_give(CFMessagePortRef port, struct client_channel *channel, bool is_reusable)
 {
-    const struct pending_reply *pending = channel->pending;
+    const struct pending_reply *pending = &channel->own_pending;
     struct client_channel *closing;
 
     channel->pending = NULL;

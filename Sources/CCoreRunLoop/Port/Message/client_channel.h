@@ -56,10 +56,11 @@ struct client_channel {
     int set; /* once there is a page: a wait set with the channel's socket and the server's bell; the source watches it */
     uint8_t *buffer; /* constant: room for one packet */
     CFRunLoopRef user_loop; /* of the thread whose call uses the channel; guarded by the port lock */
-    struct pending_reply *pending; /* `own_pending`; NULL while free */
+    struct pending_reply *pending; /* `own_pending`; NULL while free, and with a serving loop before the request is sent */
     struct pending_reply own_pending; /* not on the stack: a callback may jump out of the wait, and the answer still comes */
     CFRunLoopRef serving_loop; /* constant: the loop that serves requests which block nobody, for which it is; NULL: for calls that wait */
-    void (*ended)(void *info); /* called on the thread of that loop when the answer is there or the wait is over */
+    struct lock lock; /* held while a request is sent, and while a serving loop reads */
+    void (*ended)(void *info); /* called without the lock, on the thread of that loop when the answer is there or the wait is over */
     void *ended_info;
     CFRunLoopSourceRef source; /* owns this structure */
     CFRunLoopRef loop; /* the loop that the source was last in, with a reference; NULL: none yet */
