@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -365,6 +366,162 @@ PORT_TEST(a_channel_that_its_server_closes_while_nobody_uses_it_wakes_the_loop_o
     port_unlock(port);
     EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
     EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunTimedOut);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- senders on many threads ---- */
+
+enum { senders = 4, of_sender = 400 };
+
+struct sender {
+    pthread_t thread;
+    struct async_requests *requests;
+    CFMessagePortRef remote;
+    uint32_t number;
+    bool cancels; /* every second one, at once */
+    bool is_one_way; /* every third one */
+    struct async_request *sent[of_sender];
+    struct outcome outcomes[of_sender];
+};
+
+static struct sender crowd[senders];
+static _Atomic uint32_t next_of[senders]; /* what the receiver expects of each */
+static _Atomic int out_of_order;
+
+static CFDataRef check_order(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    uint32_t words[2];
+
+    (void)port;
+    (void)message_id;
+    (void)info;
+    CFDataGetBytes(data, CFRangeMake(0, sizeof words), (UInt8 *)words);
+    if (words[1] < next_of[words[0]]) {
+        out_of_order++;
+    }
+    next_of[words[0]] = words[1] + 1;
+    return CFRetain(data);
+}
+
+static void *send_all(void *argument)
+{
+    struct sender *sender = argument;
+
+    for (uint32_t i = 0; i < of_sender; i++) {
+        uint32_t words[2] = {sender->number, i};
+        CFDataRef data = CFDataCreate(NULL, (const UInt8 *)words, sizeof words);
+
+        sender->sent[i] =
+            async_request_create(sender->remote, 7, data, kernel.monotonic_ns() + patience_ns, note_end, &sender->outcomes[i]);
+        if (sender->is_one_way && i % 3 == 0) {
+            async_request_set_one_way(sender->sent[i]);
+        }
+        async_request_send(sender->requests, sender->sent[i]);
+        if (sender->cancels && i % 2 == 0) {
+            async_request_cancel(sender->sent[i]);
+        }
+        CFRelease(data);
+    }
+    return NULL;
+}
+
+static void start_senders(struct async_requests *requests, CFMessagePortRef remote, bool cancels, bool is_one_way)
+{
+    memset(crowd, 0, sizeof crowd);
+    out_of_order = 0;
+    for (uint32_t i = 0; i < senders; i++) {
+        next_of[i] = 0;
+        crowd[i].requests = requests;
+        crowd[i].remote = remote;
+        crowd[i].number = i;
+        crowd[i].cancels = cancels;
+        crowd[i].is_one_way = is_one_way;
+        REQUIRE(pthread_create(&crowd[i].thread, NULL, send_all, &crowd[i]) == 0);
+    }
+}
+
+/* Runs the loop until all are over. Returns how many succeeded. */
+static int end_senders(void)
+{
+    int succeeded = 0;
+
+    for (int i = 0; i < senders; i++) {
+        for (int j = 0; j < of_sender; j++) {
+            struct outcome *outcome = &crowd[i].outcomes[j];
+
+            run_until_count(&outcome->count, 1);
+        }
+        (void)pthread_join(crowd[i].thread, NULL);
+    }
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, false); /* what comes twice comes now */
+    for (int i = 0; i < senders; i++) {
+        for (int j = 0; j < of_sender; j++) {
+            struct outcome *outcome = &crowd[i].outcomes[j];
+
+            EXPECT_EQ(outcome->count, 1);
+            succeeded += outcome->result == kCFMessagePortSuccess;
+            forget_outcome(outcome);
+            async_request_release(crowd[i].sent[j]);
+        }
+    }
+    return succeeded;
+}
+
+PORT_TEST_LIMIT(requests_of_many_threads_come_in_the_order_of_each, "", 300)
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    struct async_requests *requests = async_requests_create();
+
+    port_thread_start(&server, NAME, check_order, NULL);
+    remote = port_connect(NAME);
+    for (int one_way = 0; one_way < 2; one_way++) {
+        start_senders(requests, remote, false, one_way);
+        EXPECT_EQ(end_senders(), senders * of_sender);
+        EXPECT_EQ(out_of_order, 0);
+    }
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST_LIMIT(each_request_of_many_threads_ends_once_although_they_cancel_and_the_port_ends, "", 300)
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    struct async_requests *requests = async_requests_create();
+
+    port_thread_start(&server, NAME, check_order, NULL);
+    remote = port_connect(NAME);
+    start_senders(requests, remote, true, false);
+    EXPECT(end_senders() >= senders * of_sender / 2);
+    EXPECT_EQ(out_of_order, 0);
+    start_senders(requests, remote, true, true);
+    run_until_count(&crowd[0].outcomes[of_sender / 4].count, 1);
+    CFMessagePortInvalidate(remote);
+    (void)end_senders();
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST(a_request_that_is_cancelled_before_it_is_sent_is_not_sent, "")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome = {.count = 0};
+    struct async_request *request = async_request_create(remote, 7, NULL, kernel.monotonic_ns() + patience_ns, note_end, NULL);
+
+    async_request_cancel(request);
+    async_request_set_info(request, &outcome);
+    async_request_send(requests, request);
+    run_until_count(&outcome.count, 1);
+    EXPECT_EQ(outcome.result, async_request_cancelled);
+    EXPECT_EQ(held_count, 0);
+    async_request_release(request);
     async_requests_destroy(requests);
     CFRelease(remote);
     port_drop(port);
