@@ -42,6 +42,8 @@ int64_t shim_monotonic_ns(void);
 int64_t shim_elapsed_ns(void);
 /* Returns true if the calling thread's clocks are moved by hand, by a test. */
 bool shim_clock_is_by_hand(void);
+/* Returns true if the calling thread may run on more than one processor. */
+bool shim_has_processors(void);
 /* Returns the wall clock's time in nanoseconds since 2001. */
 int64_t shim_wall_ns(void);
 /* Writes a date in UTC, as in 2001-01-01 00:00:00.000000 +0000. Returns the length of the text, or 0 if its year has no number. */
