@@ -136,12 +136,10 @@ extension MessagePort {
         if timeout < .zero { throw PortError.invalidTimeout(timeout) }
         try Task.checkCancellation()
         guard let remote = isRemote ? cfMessagePort : remotePort() else { throw PortError.invalid(label) }
-        let pending = PendingRequest()
-        let outcome = await withTaskCancellationHandler {
-            await withCheckedContinuation { pending.send(to: remote, number, bytes, Self.limit(timeout.inSeconds), $0) }
-        } onCancel: {
-            pending.cancel()
-        }
+        guard let service = RequestService.shared,
+            let pending = PendingRequest(to: remote, number, bytes, Self.limit(timeout.inSeconds))
+        else { throw PortError.transport }
+        let outcome = await pending.outcome(service)
         if outcome.result == SHIM_REQUEST_CANCELLED { throw CancellationError() }
         if outcome.result == -3 || outcome.result == -5 { CFMessagePortInvalidate(remote) }  // its peer has gone
         try check(Int32(outcome.result))
