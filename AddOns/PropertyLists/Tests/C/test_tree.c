@@ -72,6 +72,24 @@ TEST(validity_of_a_container_that_occurs_a_million_million_times_is_found_at_onc
     expect_valid(array, true, true);
 }
 
+/* No reader makes such a tree, but a program may. */
+TEST(a_tree_may_be_as_deep_as_memory_allows, "")
+{
+    CFArrayRef tree = make_array(make_text("a"), NULL);
+
+    for (int i = 0; i < 100000; i++) {
+        tree = make_array(tree, NULL);
+    }
+    CFTypeRef copy = CFPropertyListCreateDeepCopy(NULL, tree, kCFPropertyListMutableContainers);
+    CFDataRef data = CFPropertyListCreateData(NULL, tree, kCFPropertyListBinaryFormat_v1_0, 0, NULL);
+    REQUIRE(copy && data);
+    EXPECT(!CFPropertyListCreateWithData(NULL, data, 0, NULL, NULL));
+    CFRelease(copy);
+    CFRelease(data);
+    CFArrayAppendValue((CFMutableArrayRef)(uintptr_t)tree, CFSTR("b"));
+    expect_valid(tree, true, true);
+}
+
 /* ---- copies ---- */
 
 TEST(a_deep_copy_is_equal_and_new_all_the_way_down, "")
