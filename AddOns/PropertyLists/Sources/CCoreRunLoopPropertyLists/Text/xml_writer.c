@@ -191,6 +191,8 @@ static bool append_object(struct byte_buffer *buffer, struct tree_walk *walk, CF
         return true;
     case tree_date:
         return append_date(buffer, object, fault);
+    case tree_foreign:
+        return false;
     default:
         invariant(tree_kind_is_container(kind));
         append_container(buffer, walk, object, kind);
@@ -205,6 +207,9 @@ static bool write_step(struct byte_buffer *buffer, struct tree_walk *walk, enum 
     case tree_meets:
         return append_object(buffer, walk, object, kind, fault);
     case tree_meets_key:
+        if (kind != tree_string) {
+            return false;
+        }
         append_tabs(buffer, walk->depth);
         byte_buffer_append_text(buffer, "<key>");
         append_string(buffer, object);
@@ -219,7 +224,7 @@ static bool write_step(struct byte_buffer *buffer, struct tree_walk *walk, enum 
     }
 }
 
-bool xml_write(CFTypeRef root, struct byte_buffer *buffer, struct read_fault *fault)
+bool xml_write(CFTypeRef root, size_t depth_max, struct byte_buffer *buffer, struct read_fault *fault)
 {
     struct tree_walk walk;
     CFTypeRef object = NULL;
@@ -230,7 +235,7 @@ bool xml_write(CFTypeRef root, struct byte_buffer *buffer, struct read_fault *fa
     tree_walk_begin(&walk, root, tree_sorted_pairs);
     do {
         step = tree_walk_next(&walk, &object, &kind);
-    } while (step != tree_ends && !buffer->lacks_memory && write_step(buffer, &walk, step, object, kind, fault));
+    } while (step != tree_ends && walk.depth <= depth_max && !buffer->lacks_memory && write_step(buffer, &walk, step, object, kind, fault));
     tree_walk_end(&walk);
     byte_buffer_append_text(buffer, "</plist>\n");
     if (buffer->lacks_memory) {
