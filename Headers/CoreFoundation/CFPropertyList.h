@@ -63,7 +63,7 @@ CF_EXPORT Boolean CFPropertyListIsValid(CFPropertyListRef plist, CFPropertyListF
  */
 CF_EXPORT CFPropertyListRef CFPropertyListCreateDeepCopy(CFAllocatorRef allocator, CFPropertyListRef propertyList,
                                                          CFOptionFlags mutabilityOption)
-    CRL_LINK(CFPropertyListCreateDeepCopy) CF_RETURNS_RETAINED;
+    CRL_LINK(CFPropertyListCreateDeepCopy);
 
 /**
  * Creates a tree from bytes, whose format is found by looking at them.
@@ -79,7 +79,7 @@ CF_EXPORT CFPropertyListRef CFPropertyListCreateDeepCopy(CFAllocatorRef allocato
  */
 CF_EXPORT CFPropertyListRef CFPropertyListCreateWithData(CFAllocatorRef allocator, CFDataRef data, CFOptionFlags options,
                                                          CFPropertyListFormat *format, CFErrorRef *error)
-    CRL_LINK(CFPropertyListCreateWithData) CF_RETURNS_RETAINED;
+    CRL_LINK(CFPropertyListCreateWithData);
 
 /**
  * Creates a tree from what a stream brings, as CFPropertyListCreateWithData does. It waits for the bytes.
@@ -92,7 +92,7 @@ CF_EXPORT CFPropertyListRef CFPropertyListCreateWithData(CFAllocatorRef allocato
  */
 CF_EXPORT CFPropertyListRef CFPropertyListCreateWithStream(CFAllocatorRef allocator, CFReadStreamRef stream, CFIndex streamLength,
                                                            CFOptionFlags options, CFPropertyListFormat *format, CFErrorRef *error)
-    CRL_LINK(CFPropertyListCreateWithStream) CF_RETURNS_RETAINED;
+    CRL_LINK(CFPropertyListCreateWithStream);
 
 /**
  * Creates the bytes of a tree in `format`, which is XML or the binary format.
@@ -130,7 +130,7 @@ CF_EXPORT CFIndex CFPropertyListWrite(CFPropertyListRef propertyList, CFWriteStr
  */
 CF_EXPORT CFPropertyListRef CFPropertyListCreateFromXMLData(CFAllocatorRef allocator, CFDataRef xmlData, CFOptionFlags mutabilityOption,
                                                             CFStringRef *errorString)
-    CRL_LINK(CFPropertyListCreateFromXMLData) CF_RETURNS_RETAINED;
+    CRL_LINK(CFPropertyListCreateFromXMLData);
 
 /**
  * Creates the bytes of a tree in XML.
@@ -152,7 +152,7 @@ CF_EXPORT CFDataRef CFPropertyListCreateXMLData(CFAllocatorRef allocator, CFProp
 CF_EXPORT CFPropertyListRef CFPropertyListCreateFromStream(CFAllocatorRef allocator, CFReadStreamRef stream, CFIndex streamLength,
                                                            CFOptionFlags mutabilityOption, CFPropertyListFormat *format,
                                                            CFStringRef *errorString)
-    CRL_LINK(CFPropertyListCreateFromStream) CF_RETURNS_RETAINED;
+    CRL_LINK(CFPropertyListCreateFromStream);
 
 /**
  * Writes a tree to a stream, as CFPropertyListWrite does.

@@ -553,7 +553,7 @@ static CFTypeRef create_nest(int depth)
     return inner;
 }
 
-TEST(collections_may_be_nested_as_deep_as_memory_allows, "")
+TEST(collections_may_be_nested_as_deep_as_memory_allows, "2204")
 {
     CFTypeRef nest = create_nest(300000);
     CFTypeRef other = create_nest(300000);
