@@ -11,6 +11,7 @@ extension MessagePort.Exchange where Request: Codable, Reply: Codable {
     /// let port = try MessagePort(name: "com.example.addresses")
     /// let addresses = MessagePort.Exchange<Question, [String]>.propertyList(number: 1)
     /// port.handle(addresses) { question in ["\(question.name) Street 1"] }
+    /// RunLoop.main.add(port, forMode: .common)
     /// ```
     ///
     /// A C program reads and writes the same bytes by `CFPropertyListCreateWithData` and `CFPropertyListCreateData`. Bytes that are no such

@@ -219,7 +219,9 @@ private struct KeyedEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func encode<Value: FixedWidthInteger & Encodable>(_ value: Value, forKey key: Key) throws {
         try node.set(node.state.integer(value, at: { place(key) }), for: key)
     }
-    func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try node.set(node.state.encode(value, at: place(key)), for: key) }
+    func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
+        try node.set(node.state.encode(value, at: place(key)), for: key)
+    }
 
     // As for lists: these cannot throw.
     private func inner(_ key: some CodingKey) -> EncodingNode {

@@ -52,9 +52,9 @@ private struct Record: Codable, Hashable {
     }
 
     @Test(arguments: [
-        "<string>1</string>", "<string>$null</string>", "<true/>", "<integer>1</integer>", "<integer>300</integer>", "<integer>-1</integer>",
-        "<real>1</real>", "<real>1.5</real>", "<real>1e39</real>", "<date>2001-01-01T00:00:00Z</date>", "<data>AAE=</data>",
-        "<array/>", "<dict/>", "<array><string>$null</string></array>",
+        "<string>1</string>", "<string>$null</string>", "<true/>", "<integer>1</integer>", "<integer>300</integer>",
+        "<integer>-1</integer>", "<real>1</real>", "<real>1.5</real>", "<real>1e39</real>", "<date>2001-01-01T00:00:00Z</date>",
+        "<data>AAE=</data>", "<array/>", "<dict/>", "<array><string>$null</string></array>",
     ])
     func `refuse what the others refuse`(xml: String) {
         expectBoth(String.self, of: xml)

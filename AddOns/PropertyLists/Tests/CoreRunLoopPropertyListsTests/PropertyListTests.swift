@@ -53,7 +53,8 @@ private func nested(_ depth: Int) -> PropertyList {
         #expect(other == ["a": 2])
     }
 
-    @Test(arguments: [PropertyList.Format.xml, .binary]) func `is the same after it was written and read`(format: PropertyList.Format) throws {
+    @Test(arguments: [PropertyList.Format.xml, .binary])
+    func `is the same after it was written and read`(format: PropertyList.Format) throws {
         let read = try PropertyList.read(everything.bytes(as: format))
         #expect(read.tree == everything)
         #expect(read.format == format)

@@ -27,8 +27,8 @@ struct prefix {
 };
 
 /*
- * Objects whose end ends others, those again others and so on, are destroyed inside of each other as far as `destroy_depth_max`. What is deeper
- * waits in a list until the innermost of these destroys it: a tree may be as deep as memory allows.
+ * Objects whose end ends others, those again others and so on, are destroyed inside of each other as far as `destroy_depth_max`. What is
+ * deeper waits in a list until the innermost of these destroys it: a tree may be as deep as memory allows.
  */
 enum { destroy_depth_max = 32 };
 static __thread unsigned destroy_depth __attribute__((tls_model("initial-exec")));

@@ -258,10 +258,8 @@ static CFStringRef name_of(CFStringEncoding encoding)
 
 static __attribute__((constructor)) void install_encodings(void)
 {
-    static const CRLStringEncodings encodings = {.bytesPerUnit = added_encoding_bytes_per_unit,
-                                                 .decode = added_encoding_decode,
-                                                 .encode = added_encoding_encode,
-                                                 .name = name_of};
+    static const CRLStringEncodings encodings = {
+        .bytesPerUnit = added_encoding_bytes_per_unit, .decode = added_encoding_decode, .encode = added_encoding_encode, .name = name_of};
 
     CRLStringSetEncodings(&encodings);
 }
