@@ -7,8 +7,12 @@ public import CoreRunLoop
 /// `WallTime` is a date, and `[UInt8]` is data. A program that has Foundation can say the same of its types:
 ///
 /// ```swift
+/// import Foundation
+///
 /// extension Foundation.Date: @retroactive PropertyListConvertible {
-///     public var propertyList: PropertyList { .date(WallTime(self)) }
+///     public var propertyList: PropertyList {
+///         .date(WallTime(timeIntervalSinceReferenceDate: timeIntervalSinceReferenceDate))
+///     }
 ///     public init?(propertyList: PropertyList) {
 ///         guard let date = propertyList.date else { return nil }
 ///         self.init(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate)
