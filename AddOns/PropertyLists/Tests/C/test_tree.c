@@ -69,6 +69,7 @@ TEST(validity_of_a_container_that_occurs_a_million_million_times_is_found_at_onc
     for (int i = 0; i < 40; i++) {
         array = make_array(CFRetain(array), array, NULL);
     }
+    EXPECT(!CFPropertyListCreateData(NULL, array, kCFPropertyListXMLFormat_v1_0, 0, NULL));
     expect_valid(array, true, true);
 }
 
