@@ -35,6 +35,8 @@ let package = Package(
         .library(name: "CoreRunLoopNats", targets: ["CoreRunLoopNats"]),
         // Property lists in XML and binary: CFPropertyList.h.
         .library(name: "CCoreRunLoopPropertyLists", targets: ["CCoreRunLoopPropertyLists"]),
+        // The same in Swift, with Codable. Without Foundation.
+        .library(name: "CoreRunLoopPropertyLists", targets: ["CoreRunLoopPropertyLists"]),
         // The main loop runs while an asynchronous main is suspended: to be linked, no more.
         .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
         // All tasks on loops: to be linked, no more.
@@ -108,6 +110,9 @@ let package = Package(
         .target(
             name: "CoreRunLoopNats", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopNats"],
             path: "AddOns/Nats/Sources/CoreRunLoopNats", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopPropertyLists", dependencies: ["CoreRunLoop", "CCoreRunLoopPropertyLists"],
+            path: "AddOns/PropertyLists/Sources/CoreRunLoopPropertyLists", swiftSettings: strict),
         .target(name: "CoreRunLoopMainHook", path: "AddOns/Executors/Sources/CoreRunLoopMainHook"),
         .target(
             name: "CoreRunLoopMain", dependencies: ["CoreRunLoop", "CoreRunLoopMainHook"], path: "AddOns/Executors/Sources/CoreRunLoopMain",
@@ -184,6 +189,9 @@ let package = Package(
         .testTarget(
             name: "CoreRunLoopDistributedTests", dependencies: ["ActorProtocols", "CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"],
             path: "AddOns/Distributed/Tests/CoreRunLoopDistributedTests"),
+        .testTarget(
+            name: "CoreRunLoopPropertyListsTests", dependencies: ["CoreRunLoopPropertyLists"],
+            path: "AddOns/PropertyLists/Tests/CoreRunLoopPropertyListsTests"),
         .testTarget(
             name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"],
             path: "AddOns/Foundation/Tests/CoreRunLoopFoundationTests"),
