@@ -28,6 +28,7 @@
 #pragma redefine_extname coalesce_finish_announcing crl_coalesce_finish_announcing
 #pragma redefine_extname coalesce_is_possible crl_coalesce_is_possible
 #pragma redefine_extname coalesce_record crl_coalesce_record
+#pragma redefine_extname code_place_find crl_code_place_find
 #pragma redefine_extname common_item_add crl_common_item_add
 #pragma redefine_extname common_item_remove crl_common_item_remove
 #pragma redefine_extname companion_appear crl_companion_appear

@@ -5,6 +5,7 @@ gdb loads this file with libcorerunloop.so by itself; for a program that has the
 and calls nothing in the process, so it works for core files, too. It needs the library's debugging information (-g).
 """
 import itertools
+import re
 import time
 
 import gdb
@@ -103,7 +104,21 @@ def name_of(function):
     except (gdb.error, RuntimeError):
         pass
     said = gdb.execute(f"info symbol {address:#x}", to_string=True)
-    return f"{address:#x}" if said.startswith("No symbol") else said.split(" in section")[0].strip()
+    return place_of(address) if said.startswith("No symbol") else said.split(" in section")[0].strip()
+
+
+def place_of(address):
+    """program+0x11b7: the file and the place in it."""
+    base, place = {}, "code without a file"
+    for line in gdb.execute("info proc mappings", to_string=True).splitlines():
+        found = re.match(r"\s*0x([0-9a-f]+)\s+0x([0-9a-f]+)\s.*?(/.*)$", line)
+        if found:
+            begin, end, file = int(found[1], 16), int(found[2], 16), found[3]
+            base.setdefault(file, begin)
+            if begin <= address < end:
+                is_fixed = word(base[file] + 16, 2) == 2  # ET_EXEC: the file has the addresses of the process
+                place = f"{file.rsplit('/', 1)[-1]}+{address if is_fixed else address - base[file]:#x}"
+    return place
 
 
 def now(clock):

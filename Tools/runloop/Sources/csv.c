@@ -37,13 +37,15 @@ static void put_span(const struct story *story, const struct span *span, FILE *f
     const struct thread *thread = &traces->threads[span->thread];
 
     (void)fprintf(file, "%d,%d,%s,", (int)traces->processes[thread->process].number, (int)thread->number, span_kind_name(span->kind));
-    put_text(file, story->names[span->name]);
+    put_text(file, story->names[span->name].name);
     (void)fprintf(file, ",%s,0x%" PRIx64 ",%d,%" PRId64 ",%" PRId64 ",", detail_of(span), span->object, span->depth,
                   span->begin_ns - traces->origin_ns, span->end_ns - span->begin_ns);
     if (span->due_ns != INT64_MIN) {
         (void)fprintf(file, "%" PRId64, span->begin_ns - span->due_ns);
     }
-    (void)fprintf(file, ",,,,%s\n", span_state(span));
+    (void)fprintf(file, ",,,,%s,", span_state(span));
+    put_text(file, story->names[span->name].place);
+    (void)fputc('\n', file);
 }
 
 static void put_flow(const struct story *story, const struct flow *flow, FILE *file)
@@ -54,9 +56,9 @@ static void put_flow(const struct story *story, const struct flow *flow, FILE *f
 
     (void)fprintf(file, "%d,%d,arrow,", (int)traces->processes[to->process].number, (int)to->number);
     if (flow->to_span != no_span) {
-        put_text(file, story->names[story->spans[flow->to_span].name]);
+        put_text(file, story->names[story->spans[flow->to_span].name].name);
     }
-    (void)fprintf(file, ",%s,,,%" PRId64 ",%" PRId64 ",,%d,%d,%" PRId64 ",\n", flow_kind_name(flow->kind), flow->to_ns - traces->origin_ns,
+    (void)fprintf(file, ",%s,,,%" PRId64 ",%" PRId64 ",,%d,%d,%" PRId64 ",,\n", flow_kind_name(flow->kind), flow->to_ns - traces->origin_ns,
                   flow->to_ns - flow->from_ns, (int)traces->processes[from->process].number, (int)from->number,
                   flow->from_ns - traces->origin_ns);
 }
@@ -69,20 +71,21 @@ static void put_lost(const struct story *story, FILE *file)
         const struct thread *thread = &traces->threads[i];
 
         if (thread->lost > 0) {
-            (void)fprintf(file, "%d,%d,lost events,,%" PRIu64 ",,,,,,,,,\n", (int)traces->processes[thread->process].number,
+            (void)fprintf(file, "%d,%d,lost events,,%" PRIu64 ",,,,,,,,,,\n", (int)traces->processes[thread->process].number,
                           (int)thread->number, thread->lost);
         }
     }
     for (size_t i = 0; i < traces->process_count; i++) {
         if (traces->processes[i].lost > 0) {
-            (void)fprintf(file, "%d,,lost events,,%" PRIu64 ",,,,,,,,,\n", (int)traces->processes[i].number, traces->processes[i].lost);
+            (void)fprintf(file, "%d,,lost events,,%" PRIu64 ",,,,,,,,,,\n", (int)traces->processes[i].number, traces->processes[i].lost);
         }
     }
 }
 
 int write_csv(const struct story *story, FILE *file)
 {
-    (void)fputs("process,thread,what,name,detail,object,depth,begin_ns,duration_ns,late_ns,from_process,from_thread,from_ns,state\n", file);
+    (void)fputs("process,thread,what,name,detail,object,depth,begin_ns,duration_ns,late_ns,from_process,from_thread,from_ns,state,place\n",
+                file);
     for (size_t i = 0; i < story->span_count; i++) {
         put_span(story, &story->spans[i], file);
     }

@@ -287,7 +287,12 @@ static void put_words(const struct story *story, FILE *file)
     }
     (void)fputs("],\nnames:[", file);
     for (size_t i = 0; i < story->name_count; i++) {
-        put_string(file, story->names[i]);
+        put_string(file, story->names[i].name);
+        (void)fputc(',', file);
+    }
+    (void)fputs("],\nplaces:[", file);
+    for (size_t i = 0; i < story->name_count; i++) {
+        put_string(file, story->names[i].place);
         (void)fputc(',', file);
     }
     (void)fputs("]", file);

@@ -5,7 +5,7 @@
  *   main.c      the words of the command line
  *   record.c    runloop trace: runs a program that is traced
  *   reading.c   trace files -> events of threads, in order of time; whatever the bytes are
- *   symbols.c   addresses -> names of functions, from the symbol tables of the program's files
+ *   symbols.c   addresses -> names of functions and places in sources; symbol_reader.c and demangle.c do that in a child process
  *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures; lateness.c makes those of timers
  *   csv.c, perfetto.c, html.c   write the story down; words.c has the names that they give to what is in it
  *   top.c       runloop top: reads the statistics of running processes
@@ -25,6 +25,7 @@
 #include "Support/invariant.h"
 #include "allocation.h"
 #include "command_line.h"
+#include "symbols.h"
 
 enum { exit_not_run = 126, exit_not_found = 127 }; /* of `runloop trace`, as a shell has them */
 
@@ -33,7 +34,7 @@ enum { exit_not_run = 126, exit_not_found = 127 }; /* of `runloop trace`, as a s
 struct object_map {
     uint64_t bias, begin, end;
     const char *path;
-    struct symbol_table *symbols; /* NULL until one is asked for */
+    bool is_unreadable; /* the child that reads symbols has died of it */
 };
 
 struct process {
@@ -42,6 +43,7 @@ struct process {
     const char *program; /* the last part of its path */
     const char *file;
     int64_t began_ns;
+    int64_t began_s; /* since 1970 */
     int64_t ended_ns; /* 0: the process was killed, or still runs */
     uint64_t lost; /* events of threads without a ring */
     bool has_cut_objects;
@@ -91,8 +93,8 @@ void traces_finish(struct traces *traces);
 
 /* ---- symbols ---- */
 
-/* The name of the function at an address, or the address in hexadecimal. The text is never freed. */
-const char *symbol_name(struct process *process, uint64_t address);
+/* The name of the function at an address. The texts are never freed. */
+struct code_name symbol_name(struct process *process, uint64_t address);
 
 /* ---- the story ---- */
 
@@ -181,7 +183,7 @@ struct story {
     size_t span_count, span_capacity;
     struct flow *flows;
     size_t flow_count, flow_capacity;
-    const char **names;
+    struct code_name *names; /* of functions, and of modes, which have no place */
     size_t name_count, name_capacity;
     struct loop_figures *loops; /* one for each thread */
     struct function_figures *functions; /* by the longest */

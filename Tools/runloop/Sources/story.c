@@ -31,29 +31,40 @@ struct teller {
     struct pair_table origins; /* (what, whose) -> the event that an arrow may begin at */
     struct pair_table addresses; /* (process, address) -> name + 1 */
     struct pair_table modes; /* (process, mode) -> name + 1 */
-    struct pair_table texts; /* (hash, length) -> name + 1 */
+    struct pair_table texts; /* (hashes of a name and its place) -> name + 1 */
     struct pair_table functions; /* (kind, name) -> figures + 1 */
     char (*pieces)[trace_name_most + 1]; /* the names that threads are writing */
     uint64_t *named; /* what they are of */
 };
 
-static uint32_t name_of_text(struct teller *teller, const char *text)
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 1469598103934665603u;
+
+    for (; *text; text++) {
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    }
+    return hash;
+}
+
+/* Functions of one name in different files are different ones. */
+static uint32_t number_of_name(struct teller *teller, struct code_name name)
 {
     struct story *story = teller->story;
-    uint64_t hash = 1469598103934665603u;
-    uint64_t *value;
+    uint64_t *value = pair_table_value(&teller->texts, hash_of(name.name), hash_of(name.place));
 
-    for (const char *at = text; *at; at++) {
-        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    }
-    value = pair_table_value(&teller->texts, hash, strlen(text));
     if (*value == 0) {
         story->names = grow_array(story->names, story->name_count, &story->name_capacity, sizeof *story->names);
-        story->names[story->name_count++] = text;
+        story->names[story->name_count++] = name;
         *value = story->name_count;
     }
     invariant(*value <= story->name_count);
     return (uint32_t)(*value - 1);
+}
+
+static uint32_t name_of_text(struct teller *teller, const char *text)
+{
+    return number_of_name(teller, (struct code_name){text, ""});
 }
 
 static uint32_t name_of_function(struct teller *teller, uint32_t process, uint64_t address)
@@ -61,9 +72,12 @@ static uint32_t name_of_function(struct teller *teller, uint32_t process, uint64
     uint64_t *value = pair_table_value(&teller->addresses, process, address);
 
     if (*value == 0) {
-        const char *text = address == 0 ? "" : symbol_name(&teller->story->traces->processes[process], address);
+        struct code_name name = {"", ""};
 
-        *value = name_of_text(teller, text) + 1u;
+        if (address != 0) {
+            name = symbol_name(&teller->story->traces->processes[process], address);
+        }
+        *value = number_of_name(teller, name) + 1u;
     }
     return (uint32_t)(*value - 1);
 }

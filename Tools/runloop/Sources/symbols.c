@@ -1,204 +1,134 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Names of functions from ELF files, which may have been replaced since the trace, change while they are read, or be no ELF files at all:
- * every part is copied once, and each number in it is judged before it is used. A file's functions are read once, from its whole symbol
- * table or, if that was stripped, from the dynamic one.
- */
-#include <elf.h>
+/* Asks a child process for names; see symbols.h. */
+#include "symbols.h"
+
+#include <errno.h>
 #include <inttypes.h>
-#include <link.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "regular_file.h"
 #include "runloop.h"
 
-enum { name_most = 4096 }; /* bytes of a function's name; the rest is cut off */
-
-struct symbol {
-    uint64_t address;
-    uint64_t size;
-    char *name;
+enum {
+    answer_limit_ms = 20000, /* the debug information of a large program takes seconds */
+    children_most = 16, /* that may die, until nothing is asked any more */
+    processor_limit_s = 120,
 };
 
-struct symbol_table {
-    struct symbol *symbols; /* by address */
-    size_t count, capacity;
-    struct stat file; /* tells it from others, and from what it was before */
-    struct symbol_table *next;
-};
+static struct {
+    int socket;
+    pid_t process; /* 0: there is none */
+    int died;
+} child;
 
-typedef ElfW(Ehdr) elf_header;
-typedef ElfW(Shdr) elf_section;
-typedef ElfW(Sym) elf_symbol;
-
-struct elf {
-    int file;
-    uint64_t size;
-};
-
-static struct symbol_table *tables; /* of the files that were read */
-static uint64_t bytes_left = UINT64_C(1) << 30; /* of all files: what is more has no names */
-
-/* Copies a part of the file; NULL if the file does not have all of it. */
-static void *copy_part(const struct elf *elf, uint64_t at, uint64_t size)
+static void limit(__rlimit_resource_t what, rlim_t most)
 {
-    void *part;
+    struct rlimit limits = {most, most};
 
-    if (at > elf->size || size > elf->size - at || size > bytes_left) {
-        return NULL;
-    }
-    bytes_left -= size;
-    part = make_room((size_t)size, 1);
-    if (regular_file_copy(elf->file, at, part, (size_t)size) < size) {
-        free(part);
-        part = NULL;
-    }
-    return part;
+    (void)setrlimit(what, &limits);
 }
 
-static int by_address(const void *one, const void *other)
+/* A sanitizer takes more addresses than there is memory. */
+static void limit_child(void)
 {
-    const struct symbol *a = one;
-    const struct symbol *b = other;
-
-    return a->address != b->address ? (a->address < b->address ? -1 : 1) : 0;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    limit(RLIMIT_AS, (rlim_t)(sizeof(void *) == 8 ? UINT64_C(8) << 30 : UINT64_C(2) << 30));
+#endif
+    limit(RLIMIT_CPU, processor_limit_s);
+    limit(RLIMIT_FSIZE, 0);
+    limit(RLIMIT_CORE, 0);
 }
 
-/* The names stay in the copy of the strings. */
-static void read_section(struct symbol_table *table, const struct elf *elf, const elf_section *section, const elf_section *strings)
+static bool begin_child(void)
 {
-    char *names = copy_part(elf, strings->sh_offset, strings->sh_size);
-    elf_symbol *symbols = names ? copy_part(elf, section->sh_offset, section->sh_size) : NULL;
+    int sockets[2];
 
-    if (symbols && strings->sh_size > 0 && names[strings->sh_size - 1] == '\0') {
-        for (uint64_t i = 0; i < section->sh_size / sizeof *symbols; i++) {
-            bool is_function = (symbols[i].st_info & 0xf) == STT_FUNC && symbols[i].st_shndx != SHN_UNDEF;
-
-            if (is_function && symbols[i].st_name < strings->sh_size) {
-                table->symbols = grow_array(table->symbols, table->count, &table->capacity, sizeof *table->symbols);
-                table->symbols[table->count++] = (struct symbol){symbols[i].st_value, symbols[i].st_size, names + symbols[i].st_name};
-            }
-        }
+    if (child.process > 0 || child.died >= children_most || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+        return child.process > 0;
     }
-    free(symbols);
-    if (table->count == 0) {
-        free(names);
+    child.process = fork();
+    if (child.process == 0) {
+        (void)close(sockets[0]);
+        limit_child();
+        symbols_answer(sockets[1], sockets[1]);
+        _exit(0);
     }
+    (void)close(sockets[1]);
+    if (child.process < 0) {
+        child.process = 0;
+        child.died = children_most;
+        (void)close(sockets[0]);
+        return false;
+    }
+    child.socket = sockets[0];
+    return true;
 }
 
-/* A file has one table of each kind; more would only be the same bytes many times. */
-static void read_kind(struct symbol_table *table, const struct elf *elf, const elf_header *header, uint32_t kind)
+static void end_child(void)
 {
-    elf_section *sections = copy_part(elf, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
-
-    for (unsigned i = 0; sections && i < header->e_shnum; i++) {
-        if (sections[i].sh_type == kind && sections[i].sh_link < header->e_shnum) {
-            read_section(table, elf, &sections[i], &sections[sections[i].sh_link]);
-            break;
-        }
+    (void)kill(child.process, SIGKILL);
+    while (waitpid(child.process, NULL, 0) < 0 && errno == EINTR) {
     }
-    free(sections);
+    (void)close(child.socket);
+    child.process = 0;
+    child.died++;
 }
 
-static void read_tables(struct symbol_table *table, const struct elf *elf)
+/* Returns false if the child has not answered. */
+static bool ask_child(const struct symbol_question *question, struct symbol_answer *ret_answer)
 {
-    elf_header header;
+    struct pollfd answer = {.fd = child.socket, .events = POLLIN};
+    int ready;
 
-    if (regular_file_copy(elf->file, 0, &header, sizeof header) < sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || header.e_shentsize != sizeof(elf_section)) {
-        return;
+    if (send(child.socket, question, sizeof *question, MSG_NOSIGNAL) != (ssize_t)sizeof *question) {
+        return false;
     }
-    read_kind(table, elf, &header, SHT_SYMTAB);
-    if (table->count == 0) {
-        read_kind(table, elf, &header, SHT_DYNSYM);
-    }
-    if (table->count > 0) {
-        qsort(table->symbols, table->count, sizeof *table->symbols, by_address);
-    }
+    do {
+        ready = poll(&answer, 1, answer_limit_ms);
+    } while (ready < 0 && errno == EINTR);
+    return ready == 1 && recv(child.socket, ret_answer, sizeof *ret_answer, MSG_DONTWAIT) == (ssize_t)sizeof *ret_answer;
 }
 
-static struct symbol_table *find_table(const struct stat *file)
+static struct code_name name_in_file(struct object_map *object, uint64_t address, int64_t newest_s)
 {
-    struct symbol_table *table = tables;
+    static struct symbol_question question;
+    static struct symbol_answer answer;
+    const char *slash = strrchr(object->path, '/');
+    const char *file = slash ? slash + 1 : object->path;
 
-    while (table && (table->file.st_dev != file->st_dev || table->file.st_ino != file->st_ino || table->file.st_size != file->st_size ||
-                     table->file.st_ctim.tv_sec != file->st_ctim.tv_sec || table->file.st_ctim.tv_nsec != file->st_ctim.tv_nsec)) {
-        table = table->next;
+    memset(&question, 0, sizeof question);
+    memset(&answer, 0, sizeof answer);
+    question.address = address - object->bias;
+    question.newest_s = newest_s;
+    (void)snprintf(question.path, sizeof question.path, "%s", object->path);
+    if (!object->is_unreadable && begin_child() && !ask_child(&question, &answer)) {
+        end_child();
+        object->is_unreadable = true;
+        memset(&answer, 0, sizeof answer);
     }
-    return table;
+    answer.name[sizeof answer.name - 1] = '\0';
+    answer.place[sizeof answer.place - 1] = '\0';
+    if (answer.name[0] == '\0') {
+        (void)snprintf(answer.name, sizeof answer.name, "%.255s+0x%" PRIx64, file, question.address);
+    }
+    return (struct code_name){copy_text(answer.name, strlen(answer.name)), copy_text(answer.place, strlen(answer.place))};
 }
 
-static struct symbol_table *read_file(const char *path)
+struct code_name symbol_name(struct process *process, uint64_t address)
 {
-    static struct symbol_table no_symbols;
-    struct symbol_table *table;
-    struct stat status;
-    const char *reason;
-    int file = regular_file_open(path, &status, &reason);
-
-    if (file < 0) {
-        return &no_symbols;
-    }
-    table = find_table(&status);
-    if (!table) {
-        table = make_room(1, sizeof *table);
-        table->file = status;
-        table->next = tables;
-        tables = table;
-        read_tables(table, &(struct elf){file, (uint64_t)status.st_size});
-    }
-    (void)close(file);
-    return table;
-}
-
-/* The symbol whose function contains the address, or NULL. */
-static const struct symbol *find_symbol(const struct symbol_table *table, uint64_t address)
-{
-    size_t low = 0;
-    size_t high = table->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (table->symbols[middle].address <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == 0) {
-        return NULL;
-    }
-    low--;
-    invariant(low < table->count && table->symbols[low].address <= address);
-    return address - table->symbols[low].address < (table->symbols[low].size > 0 ? table->symbols[low].size : 1) ? &table->symbols[low]
-                                                                                                                 : NULL;
-}
-
-const char *symbol_name(struct process *process, uint64_t address)
-{
-    char text[32];
-
     for (size_t i = 0; i < process->object_count; i++) {
         struct object_map *object = &process->objects[i];
-        const struct symbol *symbol;
 
-        if (address < object->begin || address >= object->end) {
-            continue;
-        }
-        if (!object->symbols) {
-            object->symbols = read_file(object->path);
-        }
-        symbol = find_symbol(object->symbols, address - object->bias);
-        if (symbol) {
-            if (strnlen(symbol->name, name_most) == name_most) {
-                symbol->name[name_most - 1] = '\0';
-            }
-            return symbol->name;
+        if (address >= object->begin && address < object->end) {
+            return name_in_file(object, address, process->began_s);
         }
     }
-    (void)snprintf(text, sizeof text, "0x%" PRIx64, address);
-    return copy_text(text, strlen(text));
+    return (struct code_name){"code without a file", ""};
 }

@@ -233,7 +233,9 @@ static const char *function_name(const struct seen *seen)
     if (maps) {
         (void)fclose(maps);
     }
-    return object.path ? symbol_name(&(struct process){.objects = &object, .object_count = 1}, seen->longest_function) : NULL;
+    return object.path
+               ? symbol_name(&(struct process){.began_s = INT64_MAX, .objects = &object, .object_count = 1}, seen->longest_function).name
+               : NULL;
 }
 
 /* ---- writing ---- */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How stalls are told; see stall_report.h. */
-#define _GNU_SOURCE /* dladdr */
 #include "Loop/Run/stall_report.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +9,11 @@
 
 #include "Kernel/Trace/kernel_stall.h"
 #include "Kernel/kernel.h"
+#include "Loop/Core/code_place.h"
 #include "Loop/Core/shown.h"
 #include "Support/fault.h"
 #include "Support/futex.h"
 #include "Support/lock.h"
-
-#pragma weak dladdr /* before glibc 2.34 it is in another library, which a program need not have */
 
 struct lock stall_lock;
 static bool has_thread GUARDED_BY(&stall_lock);
@@ -91,21 +88,19 @@ static void append_callout(struct report_text *text, const struct stall_callout 
 /* The function, and the place in its file, which addr2line takes. */
 static void append_frame(struct report_text *text, uint32_t number, const void *address)
 {
-    Dl_info found = {.dli_fname = NULL};
+    struct code_place place;
     struct shown name;
-    const char *file;
-    uintptr_t place = (uintptr_t)address;
 
-    append(text, "  #%-2u %p", number, address);
-    if (dladdr && dladdr(address, &found) != 0 && found.dli_fname) {
-        file = strrchr(found.dli_fname, '/');
-        if (found.dli_sname) {
-            append(text, " %s+0x%lx", shown_symbol(&name, found.dli_sname), (unsigned long)(place - (uintptr_t)found.dli_saddr));
-        }
-        file = shown_text(&name, file ? file + 1 : found.dli_fname);
-        append(text, " (%s+0x%lx)", file, (unsigned long)(place - (uintptr_t)found.dli_fbase));
+    code_place_find(&place, address);
+    append(text, "  #%-2u ", number);
+    if (place.function[0] != '\0') {
+        append(text, "%s+0x%lx ", shown_symbol(&name, place.function), (unsigned long)place.into);
     }
-    append(text, "\n");
+    if (place.file[0] == '\0') {
+        append(text, "code without a file\n");
+    } else {
+        append(text, "(%s+0x%lx)\n", shown_text(&name, place.file), (unsigned long)place.at);
+    }
 }
 
 static void append_thread(struct report_text *text, const struct stall_report *report)
