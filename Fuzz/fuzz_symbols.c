@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader of symbols and debug information of the command runloop, as its child process runs it, with a file of the input's bytes. It
- * ends by itself and within its memory; the answer has names that end.
+ * The reader of symbols and debug information of the command runloop, as its child runs it, with a file of the input's bytes. It
+ * ends by itself and within its memory.
  *
  * Input: an address, and the file. A first byte of 1 has the file be the target itself, changed in the places and to the values that follow.
  */

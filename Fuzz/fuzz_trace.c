@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command runloop with traces that change while they are read: each copy of a part of the file may differ from the one before. The
- * command says why it refuses a trace, or writes it in all three forms. The program's symbols are those of fuzz_symbols.c.
+ * command says why it refuses a trace, or writes it in all three forms, and what is wrong in it. The program's symbols are those of fuzz_symbols.c.
  *
  * Input: two bytes for each copy that is taken, which say where it differs and how, then what differs in a small trace.
  * The command leaves its memory to the end of its process; here it is freed after each input.
@@ -155,8 +155,8 @@ static void make_ring(int number, size_t *from)
 
     *ring = (struct trace_ring){.is_made = 1, .thread = number, .name = "thread", .loop = 5, .waker = 6, .next = 40};
     for (uint32_t i = 0; i < 40; i++) {
-        events[i] =
-            (struct trace_event){.time_ns = i * 2 + number + 1, .stamp = i + 1, .kind = i % 16 + 1, .detail = 2, .object = 5, .value = i};
+        events[i] = (struct trace_event){
+            .time_ns = i * 2 + number + 1, .stamp = i + 1, .kind = i % (trace_kind_count - 1) + 1, .detail = 2, .object = 5, .value = i};
     }
     overlay(ring, sizeof *ring, from);
     overlay(events, 40 * sizeof *events, from);
@@ -192,8 +192,10 @@ static void make_trace(void)
 
 static void export_trace(FILE *output)
 {
+    static char *files[] = {"trace"};
     struct traces traces = {0};
     struct story story;
+    int result;
 
     copies = 0;
     if (traces_add(&traces, "trace") == exit_success) {
@@ -203,6 +205,9 @@ static void export_trace(FILE *output)
         CHECK(write_perfetto(&story, output) == exit_success);
         CHECK(write_html(&story, output) == exit_success);
     }
+    copies = 0;
+    result = explain_traces(1, files, 10, input_size % 2 != 0);
+    CHECK(result == exit_success || result == exit_found || result == exit_error);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -213,6 +218,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (!output) {
         output = fopen("/dev/null", "w");
         CHECK(output && fputc(' ', output) == ' '); /* its buffer is made now */
+        stdout = output; /* of why */
         has_hooks = __sanitizer_install_malloc_and_free_hooks(note_block, forget_block) > 0;
         CHECK(has_hooks);
     }

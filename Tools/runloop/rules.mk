@@ -33,14 +33,16 @@ $(RUNLOOP) $(RUNLOOP_TESTING):
 
 # As a user would build it.
 TRACED := $(B)/traced
-$(TRACED): Tools/runloop/Tests/traced.c $(STATIC)
+TROUBLED := $(B)/troubled
+$(TRACED) $(TROUBLED): $(B)/%: Tools/runloop/Tests/%.c $(STATIC)
 	$(SAY) CC $@
 	$(Q)$(COMPILE_PROGRAM) -o $@ $< $(PROGRAM_LIBS)
 
 .PHONY: check-runloop
-check-runloop: $(RUNLOOP_TESTING) $(TRACED) $(DEBUGGED) $(SHARED)
+check-runloop: $(RUNLOOP_TESTING) $(TRACED) $(TROUBLED) $(DEBUGGED) $(SHARED)
 	$(Q)Tools/runloop/Tests/test_runloop $(RUNLOOP_TESTING) $(TRACED)
 	$(Q)Tools/runloop/Tests/test_names $(RUNLOOP_TESTING) $(TRACED) $(SHARED)
+	$(Q)Tools/runloop/Tests/test_why $(RUNLOOP_TESTING) $(TROUBLED)
 	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP_TESTING) $(TRACED)
 	$(Q)Tools/runloop/Tests/test_top $(RUNLOOP_TESTING) $(SHARED) $(DEBUGGED)
 

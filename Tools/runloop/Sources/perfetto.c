@@ -191,6 +191,11 @@ static void begin_slice(struct writer *writer, uint32_t place)
         put_number(&writer->inner, annotation_integer, (uint64_t)(span->begin_ns - span->due_ns));
         put_message(&writer->part, event_annotation, &writer->inner);
     }
+    if (span->off_ns > 0) {
+        put_text(&writer->inner, annotation_name, "off_processor_ns");
+        put_number(&writer->inner, annotation_integer, (uint64_t)span->off_ns);
+        put_message(&writer->part, event_annotation, &writer->inner);
+    }
     if (*span_state(span)) {
         annotate_text(writer, "state", span_state(span));
     }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pair_table.h"
+#include "requests.h"
 #include "runloop.h"
 
 /* ---- the teller ---- */
@@ -30,11 +31,13 @@ struct teller {
     struct stack *stacks; /* of the threads */
     struct pair_table origins; /* (what, whose) -> the event that an arrow may begin at */
     struct pair_table addresses; /* (process, address) -> name + 1 */
-    struct pair_table modes; /* (process, mode) -> name + 1 */
+    struct pair_table modes; /* (process, mode or port) -> name + 1 */
+    struct pair_table run_modes; /* (process, mode) -> 1 */
     struct pair_table texts; /* (hashes of a name and its place) -> name + 1 */
     struct pair_table functions; /* (kind, name) -> figures + 1 */
     char (*pieces)[trace_name_most + 1]; /* the names that threads are writing */
     uint64_t *named; /* what they are of */
+    struct request_teller requests;
 };
 
 static uint64_t hash_of(const char *text)
@@ -88,7 +91,7 @@ static uint32_t name_of_mode(struct teller *teller, uint32_t process, uint64_t m
     char text[32];
 
     if (*value == 0) {
-        (void)snprintf(text, sizeof text, "mode 0x%" PRIx64, mode);
+        (void)snprintf(text, sizeof text, "without a name 0x%" PRIx64, mode);
         *value = name_of_text(teller, copy_text(text, strlen(text))) + 1u;
     }
     return (uint32_t)(*value - 1);
@@ -140,6 +143,7 @@ static uint32_t span_open(struct teller *teller, uint32_t thread, int kind, int6
     story->spans[story->span_count++] = (struct span){.begin_ns = begin_ns,
                                                       .end_ns = begin_ns,
                                                       .due_ns = INT64_MIN,
+                                                      .descriptor = -1,
                                                       .object = object,
                                                       .thread = thread,
                                                       .name = name,
@@ -344,6 +348,7 @@ static void close_object(struct teller *teller, const struct event *event, int k
 static void begin_run(struct teller *teller, const struct event *event, uint32_t process)
 {
     teller->story->loops[event->thread].runs++;
+    *pair_table_value(&teller->run_modes, process, event->value) = 1;
     (void)span_open(teller, event->thread, span_run, event->time_ns, event->object, name_of_mode(teller, process, event->value));
     if (teller->stacks[event->thread].count == 1) {
         awake_begins(teller, event->thread, event->time_ns);
@@ -476,6 +481,68 @@ static void draw_reply(struct teller *teller, const struct event *event, uint32_
     draw_arrow(teller, origin_reply, event->object, whose_message(event, process), event, no_span, INT64_MIN);
 }
 
+static void note_usage(struct teller *teller, const struct event *event, uint32_t process)
+{
+    (void)teller; /* usage.c reads it */
+    (void)event;
+    (void)process;
+}
+
+static void begin_request(struct teller *teller, const struct event *event, uint32_t process)
+{
+    request_begins(&teller->requests, event, name_of_mode(teller, process, event->value));
+}
+
+static void end_request(struct teller *teller, const struct event *event, uint32_t process)
+{
+    (void)process;
+    request_ends(&teller->requests, event);
+}
+
+static void note_served_port(struct teller *teller, const struct event *event, uint32_t process)
+{
+    request_port_is_served(&teller->requests, event, name_of_mode(teller, process, event->value));
+}
+
+static void note_joining(struct teller *teller, const struct event *event, uint32_t process)
+{
+    struct story *story = teller->story;
+
+    if (event->detail < trace_callout_count) {
+        story->joined = grow_array(story->joined, story->joined_count, &story->joined_capacity, sizeof *story->joined);
+        story->joined[story->joined_count++] =
+            (struct joined_item){event->value, event->thread, name_of_function(teller, process, event->object),
+                                 name_of_mode(teller, process, event->value), (uint8_t)span_of_callout((enum trace_callout)event->detail)};
+    }
+}
+
+/* Leaves only the items whose modes have never run. */
+static void forget_run_modes(struct teller *teller)
+{
+    struct story *story = teller->story;
+    size_t left = 0;
+
+    for (size_t i = 0; i < story->joined_count; i++) {
+        uint32_t process = story->traces->threads[story->joined[i].thread].process;
+
+        if (*pair_table_value(&teller->run_modes, process, story->joined[i].mode) == 0) {
+            story->joined[left++] = story->joined[i];
+        }
+    }
+    story->joined_count = left;
+}
+
+static void note_descriptor(struct teller *teller, const struct event *event, uint32_t process)
+{
+    struct span *span = top_of(teller, &teller->stacks[event->thread]);
+
+    (void)process;
+    if (span && span->kind >= span_callout && span->object == event->object && event->value <= INT32_MAX) {
+        span->descriptor = (int32_t)event->value;
+        span->readiness = (uint8_t)(event->detail & 3);
+    }
+}
+
 static void tell_event(struct teller *teller, const struct event *event)
 {
     static void (*const by_kind[trace_kind_count])(struct teller *teller, const struct event *event, uint32_t process) = {
@@ -495,6 +562,12 @@ static void tell_event(struct teller *teller, const struct event *event)
         [trace_reply_is_sent] = note_reply,
         [trace_reply_comes] = draw_reply,
         [trace_name] = take_name,
+        [trace_usage] = note_usage,
+        [trace_request_begins] = begin_request,
+        [trace_request_ends] = end_request,
+        [trace_port_is_served] = note_served_port,
+        [trace_descriptor_is_ready] = note_descriptor,
+        [trace_item_joins] = note_joining,
     };
     const struct traces *traces = teller->story->traces;
     const struct span *top = top_of(teller, &teller->stacks[event->thread]);
@@ -546,10 +619,14 @@ void story_tell(struct story *story, struct traces *traces, int64_t stall_ns)
         teller.stacks[i].awake_since_ns = INT64_MIN;
         teller.stacks[i].worst = no_span;
     }
+    requests_begin(&teller.requests, story);
     for (size_t i = 0; i < traces->event_count; i++) {
         tell_event(&teller, &traces->events[i]);
     }
     close_all(&teller);
+    requests_end(&teller.requests);
+    forget_run_modes(&teller);
+    story_tell_usage(story);
     if (story->function_count > 0) {
         qsort(story->functions, story->function_count, sizeof *story->functions, by_longest);
     }

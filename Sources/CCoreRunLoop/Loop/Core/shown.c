@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "Kernel/kernel.h"
-#include "Loop/Core/code_place.h"
+#include "Loop/Trace/code_place.h"
 
 /* Of Swift's runtime, if that is in the process. Cuts the text to the buffer; NULL: the name is none of Swift's. */
 extern char *swift_demangle(const char *name, size_t length, char *buffer, size_t *size, uint32_t flags) __attribute__((weak));

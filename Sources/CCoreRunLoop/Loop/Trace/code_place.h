@@ -3,8 +3,8 @@
  * Where an address of code lies: in which file, and in which function. The names are those of the file's symbol table, which has static
  * functions too. The file is read anew for each question, in pieces of bounded size, and no memory is taken. Any thread, without locks.
  */
-#ifndef CRL_LOOP_CORE_CODE_PLACE_H
-#define CRL_LOOP_CORE_CODE_PLACE_H
+#ifndef CRL_LOOP_TRACE_CODE_PLACE_H
+#define CRL_LOOP_TRACE_CODE_PLACE_H
 
 #include "Loop/link_names.h"
 

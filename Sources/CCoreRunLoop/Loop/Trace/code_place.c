@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads symbol tables; see code_place.h. Whatever is in the file, it only decides what text is shown. */
 #define _GNU_SOURCE /* dl_iterate_phdr */
-#include "Loop/Core/code_place.h"
+#include "Loop/Trace/code_place.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -16,7 +16,7 @@
 enum { parts_most = 32, path_most = 4096, symbols_at_once = 64, symbols_most = 1 << 20 };
 
 /* A loaded object, which is copied because another thread may unload it. */
-struct object {
+struct loaded_object {
     uintptr_t address; /* that is looked for */
     uintptr_t bias;
     ElfW(Phdr) parts[parts_most];
@@ -26,7 +26,7 @@ struct object {
 
 static int copy_if_it_holds(struct dl_phdr_info *info, size_t size, void *context)
 {
-    struct object *object = context;
+    struct loaded_object *object = context;
     bool holds = false;
 
     (void)size;
@@ -50,7 +50,7 @@ static bool is_read(int file, uint64_t at, void *ret_bytes, size_t size)
 }
 
 /* The file may have been replaced since it was loaded; then its program headers differ, which say where all of it lies. */
-static bool is_loaded(int file, const ElfW(Ehdr) *head, const struct object *object)
+static bool is_loaded(int file, const ElfW(Ehdr) *head, const struct loaded_object *object)
 {
     ElfW(Phdr) parts[parts_most];
     const size_t size = object->count * sizeof parts[0];
@@ -59,7 +59,7 @@ static bool is_loaded(int file, const ElfW(Ehdr) *head, const struct object *obj
 }
 
 /* Finds the table of symbols, or of the exported ones if the file was stripped, and its strings. */
-static bool find_table(int file, const struct object *object, ElfW(Shdr) *ret_table, ElfW(Shdr) *ret_strings)
+static bool find_table(int file, const struct loaded_object *object, ElfW(Shdr) *ret_table, ElfW(Shdr) *ret_strings)
 {
     ElfW(Ehdr) head;
     ElfW(Shdr) section;
@@ -77,7 +77,7 @@ static bool find_table(int file, const struct object *object, ElfW(Shdr) *ret_ta
     return ret_table->sh_type != SHT_NULL && is_read(file, head.e_shoff + ret_table->sh_link * sizeof section, ret_strings, sizeof section);
 }
 
-static void find_function(struct code_place *place, int file, const struct object *object)
+static void find_function(struct code_place *place, int file, const struct loaded_object *object)
 {
     ElfW(Sym) symbols[symbols_at_once];
     ElfW(Shdr) table;
@@ -105,7 +105,7 @@ static void find_function(struct code_place *place, int file, const struct objec
 
 void code_place_find(struct code_place *ret_place, const void *address)
 {
-    struct object object = {.address = (uintptr_t)address};
+    struct loaded_object object = {.address = (uintptr_t)address};
     const char *slash;
     int file;
 
