@@ -3,7 +3,7 @@
  * The reader of symbols and debug information of the command runloop, as its child runs it, with a file of the input's bytes. It
  * ends by itself and within its memory.
  *
- * Input: an address, and the file. A first byte of 1 has the file be the target itself, changed in the places and to the values that follow.
+ * Input: an address, and the file. A first byte of 1 stands for a library's file, changed in places that follow.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../Tools/runloop/Sources/symbol_reader.c" /* its list of files is emptied after each input */
+#include "../Tools/runloop/Sources/Names/symbol_reader.c" /* its list of files is emptied after each input */
 #include "check.h"
 
 enum { program_most = 1 << 20 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command runloop with traces that change while they are read: each copy of a part of the file may differ from the one before. The
- * command says why it refuses a trace, or writes it in all three forms, and what is wrong in it. The program's symbols are those of fuzz_symbols.c.
+ * command says why it refuses a trace, or writes it in all three forms, and what is wrong in it. fuzz_symbols.c reads symbols.
  *
  * Input: two bytes for each copy that is taken, which say where it differs and how, then what differs in a small trace.
  * The command leaves its memory to the end of its process; here it is freed after each input.

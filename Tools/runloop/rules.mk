@@ -13,11 +13,11 @@ all: $(RUNLOOP)
 # The page is no source, and the objects that carry it depend on it.
 HAS_libdw := $(shell echo '\#include <elfutils/libdwfl.h>' | $(CC) $(CPPFLAGS) -E -x c - > /dev/null 2>&1 && echo yes)
 RUNLOOP_LIBS := $(if $(HAS_libdw),-ldw -lelf) -lm -ldl
-RUNLOOP_FLAGS := $(if $(HAS_libdw),-DHAS_LIBDW) -ITools/command/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
+RUNLOOP_FLAGS := $(if $(HAS_libdw),-DHAS_LIBDW) -ITools/runloop/Sources -ITools/command/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
 $(call objects,tools/runloop,Tools/runloop/Sources,$(RUNLOOP_FLAGS))
 $(call objects,tools/runloop-testing,Tools/runloop/Sources,-DCRL_TESTING $(RUNLOOP_FLAGS))
 $(call objects,tools/runloop-tests,Tools/runloop/Tests,-DCRL_TESTING)
-RUNLOOP_SOURCES := $(wildcard Tools/runloop/Sources/*.c)
+RUNLOOP_SOURCES := $(wildcard Tools/runloop/Sources/*.c Tools/runloop/Sources/*/*.c)
 RUNLOOP_OBJECTS := $(RUNLOOP_SOURCES:Tools/runloop/Sources/%.c=$(B)/tools/runloop/%.o)
 RUNLOOP_TESTING_OBJECTS := $(RUNLOOP_SOURCES:Tools/runloop/Sources/%.c=$(B)/tools/runloop-testing/%.o) $(B)/tools/runloop-tests/broken_invariant.o
 $(B)/tools/runloop/html.o $(B)/tools/runloop-testing/html.o: Tools/runloop/Sources/viewer.html

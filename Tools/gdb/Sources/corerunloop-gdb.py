@@ -129,7 +129,7 @@ def now(clock):
     return time.clock_gettime_ns(clock) if is_live else None
 
 
-# What a source of the library itself calls: the file of its `perform`, the type of its object, and the field that has the program's function.
+# What a source of the library itself calls: the file of its `perform`, the type of its object, and the field with the function.
 OWNERS = {"CFFileDescriptor.c": ("__CFFileDescriptor", "callout"), "CFSocket.c": ("__CFSocket", "callout"),
           "CFMachPort.c": ("__CFMachPort", "callout"), "local_port.c": ("__CFMessagePort", "side.local.callout")}
 

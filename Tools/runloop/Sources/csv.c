@@ -63,7 +63,7 @@ static void put_flow(const struct story *story, const struct flow *flow, FILE *f
                   (int)from->number, flow->from_ns - traces->origin_ns);
 }
 
-static void put_request(const struct story *story, const struct request *request, FILE *file)
+static void put_request(const struct story *story, const struct awaited_request *request, FILE *file)
 {
     const struct traces *traces = story->traces;
     const struct thread *thread = &traces->threads[request->thread];
@@ -84,7 +84,7 @@ static void put_request(const struct story *story, const struct request *request
 
 static void put_deadlock(const struct story *story, const struct deadlock *deadlock, FILE *file)
 {
-    const struct request *request = &story->requests[deadlock->request];
+    const struct awaited_request *request = &story->requests[deadlock->request];
     const struct thread *thread = &story->traces->threads[request->thread];
 
     (void)fprintf(file, "%d,%d,deadlock,", (int)story->traces->processes[thread->process].number, (int)thread->number);

@@ -261,7 +261,7 @@ static void put_requests(const struct story *story, FILE *file)
 
     (void)fputs("requests:[", file);
     for (size_t i = 0; i < story->request_count; i++) {
-        const struct request *request = &story->requests[i];
+        const struct awaited_request *request = &story->requests[i];
 
         if (request->result != 0) {
             (void)fprintf(file, "[%u,%u,%d,%" PRId64 ",%" PRId64 ",", request->thread, request->name, (int)request->message,

@@ -26,21 +26,21 @@ void request_begins(struct request_teller *teller, const struct event *event, ui
     uint32_t outer = teller->innermost[event->thread];
 
     story->requests = grow_array(story->requests, story->request_count, &story->request_capacity, sizeof *story->requests);
-    story->requests[story->request_count++] = (struct request){.begin_ns = event->time_ns,
-                                                               .end_ns = INT64_MAX,
-                                                               .thread = event->thread,
-                                                               .name = name,
-                                                               .message = (int32_t)(uint32_t)event->object,
-                                                               .server = no_thread,
-                                                               .outer = outer,
-                                                               .depth = outer > 0 ? story->requests[outer - 1].depth + 1 : 0};
+    story->requests[story->request_count++] = (struct awaited_request){.begin_ns = event->time_ns,
+                                                                       .end_ns = INT64_MAX,
+                                                                       .thread = event->thread,
+                                                                       .name = name,
+                                                                       .message = (int32_t)(uint32_t)event->object,
+                                                                       .server = no_thread,
+                                                                       .outer = outer,
+                                                                       .depth = outer > 0 ? story->requests[outer - 1].depth + 1 : 0};
     teller->innermost[event->thread] = (uint32_t)story->request_count;
 }
 
 /* Ends the innermost request of that number, and those in it, which were left by a jump. */
 void request_ends(struct request_teller *teller, const struct event *event)
 {
-    struct request *requests = teller->story->requests;
+    struct awaited_request *requests = teller->story->requests;
     uint32_t found = teller->innermost[event->thread];
 
     while (found > 0 && requests[found - 1].message != (int32_t)(uint32_t)event->object) {
@@ -79,7 +79,7 @@ static uint32_t pending_at(const struct story *story, const uint32_t *last, uint
 /* Notes a deadlock if the request, which began last, closes a circle of requests that all wait for long. */
 static void look_for_circle(struct story *story, const uint32_t *last, uint32_t number)
 {
-    const struct request *first = &story->requests[number - 1];
+    const struct awaited_request *first = &story->requests[number - 1];
     int64_t end_ns = first->end_ns;
     uint32_t at = number;
     uint32_t members = 1;
@@ -108,7 +108,7 @@ void requests_end(struct request_teller *teller)
     uint32_t *last = make_room(story->traces->thread_count, sizeof *last);
 
     for (size_t i = 0; i < story->request_count; i++) {
-        struct request *request = &story->requests[i];
+        struct awaited_request *request = &story->requests[i];
         uint32_t process = story->traces->threads[request->thread].process;
         uint64_t server = *server_place(teller, request->name, process + UINT64_C(1));
 

@@ -5,10 +5,10 @@
  *   main.c      the words of the command line
  *   record.c    runloop trace: runs a program that is traced
  *   reading.c   trace files -> events of threads, in order of time; whatever the bytes are
- *   symbols.c   addresses -> names of functions and places in sources; symbol_reader.c and demangle.c do that in a child process
+ *   Names/      addresses -> names of functions and places in sources, which a child process reads
  *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures; lateness.c makes those of timers,
  *               usage.c those of the processor, requests.c tells who waits for whom
- *   why.c       runloop why: what is wrong in a story; why_live.c asks running processes
+ *   Why/        runloop why: what is wrong in a story, or in a running process
  *   csv.c, perfetto.c, html.c   write the story down; words.c has the names that they give to what is in it
  *   top.c       runloop top: reads the statistics of running processes
  *   allocation.c, pair_table.c   memory, and a hash table
@@ -26,8 +26,8 @@
 #include "Loop/Trace/trace_file.h"
 #include "Support/invariant.h"
 #include "allocation.h"
+#include "Names/symbols.h"
 #include "command_line.h"
-#include "symbols.h"
 
 enum { exit_found = 3, exit_not_run = 126, exit_not_found = 127 }; /* of why, if something is wrong; and of trace, as a shell has them */
 
@@ -189,7 +189,7 @@ struct lateness {
 enum { request_result_count = 6, request_unfinished = 7 };
 
 /* A request, whose thread waits for the reply. */
-struct request {
+struct awaited_request {
     int64_t begin_ns;
     int64_t end_ns;
     uint32_t thread;
@@ -235,7 +235,7 @@ struct story {
     struct stall_interval *stalls;
     size_t stall_count, stall_capacity;
     struct lateness lateness;
-    struct request *requests; /* by beginning */
+    struct awaited_request *requests; /* by beginning */
     size_t request_count, request_capacity;
     struct deadlock *deadlocks;
     size_t deadlock_count, deadlock_capacity;

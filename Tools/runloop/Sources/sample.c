@@ -175,7 +175,7 @@ static int by_process(const void *one, const void *other)
     return a->process != b->process ? (a->process > b->process) - (a->process < b->process) : (a->place > b->place) - (a->place < b->place);
 }
 
-/* Where the library has it: in the user's runtime directory or, without one, in a folder of the user's own in that for temporary files. */
+/* Where the library has it: in the runtime directory or, without one, in a folder of the user in that for temporary files. */
 static void path_of_directory(char ret_path[path_most])
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");

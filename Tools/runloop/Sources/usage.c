@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the threads of a story had of the processor, from the samples in the trace: which sleeps returned at once, because the thread has not
- * waited meanwhile, and for how long long callouts were off the processor.
+ * What the threads of a story had of the processor, from the samples in the trace: which sleeps returned at once, because the thread has
+ * not waited meanwhile, and for how long long callouts were off the processor.
  *
- * A sample is written with an event if the last one is a tenth of a millisecond ago or more. So what is between two samples is known to that.
+ * A sample is written with an event if the last one is a tenth of a millisecond ago or more. So times are known to that.
  */
 #include <stdlib.h>
 
@@ -11,21 +11,21 @@
 
 static const int64_t sample_step_ns = 100000;
 
-struct sample {
+struct usage_sample {
     int64_t time_ns;
     int64_t processor_ns;
     uint64_t waits;
 };
 
 /* Of one thread, by time. */
-struct samples {
-    struct sample *all;
+struct usage_samples {
+    struct usage_sample *all;
     size_t count, capacity;
     int64_t *slept_ns; /* by sample: how long the loop has slept until then */
 };
 
 /* The number of samples until that time, itself included. */
-static size_t samples_until(const struct samples *samples, int64_t time_ns)
+static size_t samples_until(const struct usage_samples *samples, int64_t time_ns)
 {
     size_t low = 0;
     size_t high = samples->count;
@@ -43,7 +43,7 @@ static size_t samples_until(const struct samples *samples, int64_t time_ns)
 }
 
 /* The thread has slept if it has waited between the last sample before the sleep and the first one after it. */
-static bool has_waited(const struct samples *samples, const struct span *span)
+static bool has_waited(const struct usage_samples *samples, const struct span *span)
 {
     size_t before = samples_until(samples, span->begin_ns);
     size_t after = samples_until(samples, span->end_ns - 1);
@@ -54,11 +54,11 @@ static bool has_waited(const struct samples *samples, const struct span *span)
     return samples->all[after].waits != samples->all[before - 1].waits;
 }
 
-static void judge_sleeps(struct story *story, struct samples *threads)
+static void judge_sleeps(struct story *story, struct usage_samples *threads)
 {
     for (size_t i = 0; i < story->span_count; i++) {
         struct span *span = &story->spans[i];
-        struct samples *samples = &threads[span->thread];
+        struct usage_samples *samples = &threads[span->thread];
         struct loop_figures *loop = &story->loops[span->thread];
         int64_t length_ns = span->end_ns - span->begin_ns;
 
@@ -81,7 +81,7 @@ static void judge_sleeps(struct story *story, struct samples *threads)
 }
 
 /* How long a callout was off the processor, apart from the sleeps of runs in it. */
-static int64_t time_off(const struct samples *samples, const struct span *span)
+static int64_t time_off(const struct usage_samples *samples, const struct span *span)
 {
     size_t first = samples_until(samples, span->begin_ns);
     size_t last = samples_until(samples, span->end_ns);
@@ -98,21 +98,21 @@ static int64_t time_off(const struct samples *samples, const struct span *span)
     return off_ns < sample_step_ns ? 0 : off_ns < length_ns ? off_ns : length_ns;
 }
 
-static struct samples *collect(const struct story *story)
+static struct usage_samples *collect(const struct story *story)
 {
     const struct traces *traces = story->traces;
-    struct samples *threads = make_room(traces->thread_count, sizeof *threads);
+    struct usage_samples *threads = make_room(traces->thread_count, sizeof *threads);
 
     for (size_t i = 0; i < traces->event_count; i++) {
         const struct event *event = &traces->events[i];
-        struct samples *samples = &threads[event->thread];
-        const struct sample *last = samples->count > 0 ? &samples->all[samples->count - 1] : NULL;
+        struct usage_samples *samples = &threads[event->thread];
+        const struct usage_sample *last = samples->count > 0 ? &samples->all[samples->count - 1] : NULL;
 
         /* Clocks do not go backwards in a trace that is true. */
         if (event->kind == trace_usage && event->value <= (uint64_t)time_most_ns &&
             (!last || (int64_t)event->value >= last->processor_ns)) {
             samples->all = grow_array(samples->all, samples->count, &samples->capacity, sizeof *samples->all);
-            samples->all[samples->count++] = (struct sample){event->time_ns, (int64_t)event->value, event->object};
+            samples->all[samples->count++] = (struct usage_sample){event->time_ns, (int64_t)event->value, event->object};
         }
     }
     for (size_t i = 0; i < traces->thread_count; i++) {
@@ -123,7 +123,7 @@ static struct samples *collect(const struct story *story)
 
 void story_tell_usage(struct story *story)
 {
-    struct samples *threads = collect(story);
+    struct usage_samples *threads = collect(story);
 
     judge_sleeps(story, threads);
     for (size_t i = 0; i < story->span_count; i++) {
@@ -133,7 +133,7 @@ void story_tell_usage(struct story *story)
     }
     for (size_t i = 0; i < story->traces->thread_count; i++) {
         if (threads[i].count > 1) {
-            const struct sample *last = &threads[i].all[threads[i].count - 1];
+            const struct usage_sample *last = &threads[i].all[threads[i].count - 1];
 
             story->loops[i].watched_ns = last->time_ns - threads[i].all[0].time_ns;
             story->loops[i].processor_ns = last->processor_ns - threads[i].all[0].processor_ns;

@@ -33,7 +33,7 @@ static inline uint64_t message_trace_id(const struct port_name *name, pid_t send
     return hash;
 }
 
-/* Writes an event that has the port's name. Hearers in the process read the name at that address; it may change once the lock is dropped. */
+/* Writes an event that has the port's name. Hearers read the name at that address, which may change once the lock is dropped. */
 static inline void message_trace_named(enum trace_kind kind, uint32_t detail, uint64_t object, CFMessagePortRef port)
 {
     port_lock(port);

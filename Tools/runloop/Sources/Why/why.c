@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "findings.h"
+#include "Why/findings.h"
 #include "pair_table.h"
 #include "runloop.h"
 
@@ -84,7 +84,7 @@ static void add_deadlocks(struct explainer *explainer)
 
     for (size_t i = 0; i < story->deadlock_count; i++) {
         const struct deadlock *deadlock = &story->deadlocks[i];
-        const struct request *request = &story->requests[deadlock->request];
+        const struct awaited_request *request = &story->requests[deadlock->request];
 
         if (!findings_add(&explainer->findings, finding_deadlock, process_of(explainer, request->thread),
                           thread_at(explainer, request->thread)->number, "%u thread%s for a reply in a circle, for %.3f s from %.3f s on.",
@@ -107,7 +107,7 @@ static void add_deadlocks(struct explainer *explainer)
     }
 }
 
-static bool is_in_deadlock(const struct story *story, const struct request *request)
+static bool is_in_deadlock(const struct story *story, const struct awaited_request *request)
 {
     for (size_t i = 0; i < story->deadlock_count && i < findings_of_kind_most; i++) {
         if (story->deadlocks[i].begin_ns < request->end_ns && story->deadlocks[i].end_ns > request->begin_ns) {
@@ -155,7 +155,7 @@ static void add_requests(struct explainer *explainer)
     char name[thread_text_size];
 
     for (size_t i = 0; i < story->request_count; i++) {
-        const struct request *request = &story->requests[i];
+        const struct awaited_request *request = &story->requests[i];
         uint32_t callout;
 
         if (request->result == 0 || is_in_deadlock(story, request) ||

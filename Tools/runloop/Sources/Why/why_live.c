@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runloop why, of a process that runs with CORERUNLOOP_STATISTICS=1: asks the questions of docs/why.md of two samples of its statistics. Which
- * items are in which mode the statistics do not say, so what is never called is asked of a trace, or of gdb.
+ * runloop why, of a process that runs with CORERUNLOOP_STATISTICS=1: asks the questions of docs/why.md of two samples of its statistics.
+ * Which items are in which mode the statistics do not say, so what is never called is asked of a trace, or of gdb.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "findings.h"
+#include "Why/findings.h"
 #include "runloop.h"
 #include "sample.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See findings.h. Names may come from anybody, so control characters are made plain. */
 #define _GNU_SOURCE /* vasprintf */
-#include "findings.h"
+#include "Why/findings.h"
 
 #include <errno.h>
 #include <stdarg.h>

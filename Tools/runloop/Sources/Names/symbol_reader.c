@@ -3,7 +3,7 @@
  * The child that reads symbols and debug information by elfutils; see symbols.h. Debug information of its own file is found by build-id and
  * by .gnu_debuglink, under /usr/lib/debug. No server is asked for it. Without elfutils there are no names.
  */
-#include "symbols.h"
+#include "Names/symbols.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols.h"
+#include "Names/symbols.h"
 
 typedef char *cxx_demangler(const char *name, char *buffer, size_t *size, int *ret_status);
 typedef size_t swift_demangler(const char *name, char *ret_text, size_t size); /* the length that is needed; 0: no name of Swift */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks a child process for names; see symbols.h. */
-#include "symbols.h"
+#include "Names/symbols.h"
 
 #include <errno.h>
 #include <inttypes.h>
