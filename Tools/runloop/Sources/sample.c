@@ -291,8 +291,8 @@ static double rate_of(uint64_t before, uint64_t after, double seconds)
 }
 
 /*
- * Waits that returned at once count as awake: if those are most, the loop is awake for as long as its thread was on a processor or ready for
- * one.
+ * Waits that returned at once count as awake: if those are most, the loop is awake for as long as its thread was on a processor or was
+ * ready for one.
  */
 struct figures figures_of(const struct seen *before, const struct seen *after, double seconds)
 {
