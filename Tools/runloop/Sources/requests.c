@@ -56,6 +56,17 @@ void request_ends(struct request_teller *teller, const struct event *event)
     }
 }
 
+void request_is_left(struct request_teller *teller, const struct event *event)
+{
+    uint32_t left = teller->innermost[event->thread];
+
+    if (left > 0) {
+        teller->story->requests[left - 1].end_ns = event->time_ns;
+        teller->story->requests[left - 1].result = request_result_count;
+        teller->innermost[event->thread] = teller->story->requests[left - 1].outer;
+    }
+}
+
 void request_port_is_served(struct request_teller *teller, const struct event *event, uint32_t name)
 {
     uint32_t process = teller->story->traces->threads[event->thread].process;

@@ -15,6 +15,8 @@ struct request_teller {
 void requests_begin(struct request_teller *teller, struct story *story);
 void request_begins(struct request_teller *teller, const struct event *event, uint32_t name);
 void request_ends(struct request_teller *teller, const struct event *event);
+/* A callout has jumped out of a run, and so of the request that waited in it. */
+void request_is_left(struct request_teller *teller, const struct event *event);
 void request_port_is_served(struct request_teller *teller, const struct event *event, uint32_t name);
 void requests_end(struct request_teller *teller);
 

@@ -198,7 +198,7 @@ struct awaited_request {
     uint32_t server; /* the thread that answers for the port; no_thread: not known */
     uint32_t outer; /* the request in whose wait this one was sent, plus 1; 0: none */
     uint32_t depth; /* how many are around it */
-    uint8_t result; /* the result with its sign changed, or request_unfinished */
+    uint8_t result; /* the result with its sign changed, request_result_count for one that was left, or request_unfinished */
 };
 
 static const uint32_t no_thread = UINT32_MAX;

@@ -358,6 +358,9 @@ static void begin_run(struct teller *teller, const struct event *event, uint32_t
 static void end_run(struct teller *teller, const struct event *event, uint32_t process)
 {
     (void)process;
+    if (event->detail) {
+        request_is_left(&teller->requests, event);
+    }
     close_object(teller, event, span_run, event->detail ? span_is_left : 0u);
 }
 

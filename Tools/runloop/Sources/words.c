@@ -52,7 +52,7 @@ const char *span_state(const struct span *span)
 const char *request_result_name(int result)
 {
     static const char *const names[] = {"replied",         "send timeout",        "receive timeout", "port is invalid",
-                                        "transport error", "port became invalid", "unknown result",  "no reply yet"};
+                                        "transport error", "port became invalid", "left by a jump",  "no reply yet"};
 
     invariant(result >= 0 && result <= request_unfinished);
     return names[result];

@@ -293,6 +293,9 @@ static void hear(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
         end_request(stall);
         break;
     case trace_run_ends:
+        if (detail) { /* a callout jumped out of it, and of the request that waited in it */
+            end_request(stall);
+        }
         leave_run(stall, (const struct run *)(uintptr_t)object); /* NOLINT(performance-no-int-to-ptr) */
         break;
     default:

@@ -351,6 +351,9 @@ static void count(struct loop_statistics *place, enum trace_kind kind, uint32_t 
         begin_run(place);
         break;
     case trace_run_ends:
+        if (detail) { /* a callout jumped out of it, and of the request that waited in it */
+            end_request(place);
+        }
         end_run(place);
         break;
     case trace_pass_begins:

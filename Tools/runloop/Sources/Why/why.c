@@ -158,7 +158,7 @@ static void add_requests(struct explainer *explainer)
         const struct awaited_request *request = &story->requests[i];
         uint32_t callout;
 
-        if (request->result == 0 || is_in_deadlock(story, request) ||
+        if (request->result == 0 || request->result == request_result_count || is_in_deadlock(story, request) ||
             (request->result == request_unfinished && request->end_ns - request->begin_ns < story->stall_ns)) {
             continue;
         }
