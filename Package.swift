@@ -35,6 +35,10 @@ let package = Package(
         .library(name: "CoreRunLoopNats", targets: ["CoreRunLoopNats"]),
         // Property lists in XML and binary: CFPropertyList.h.
         .library(name: "CCoreRunLoopPropertyLists", targets: ["CCoreRunLoopPropertyLists"]),
+        // What the system tells of files and folders: CRLFileSource.h.
+        .library(name: "CCoreRunLoopServices", targets: ["CCoreRunLoopServices"]),
+        // The same in Swift.
+        .library(name: "CoreRunLoopServices", targets: ["CoreRunLoopServices"]),
         // The main loop runs while an asynchronous main is suspended: to be linked, no more.
         .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
         // All tasks on loops: to be linked, no more.
@@ -76,6 +80,11 @@ let package = Package(
             cSettings: [
                 .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
             ]),
+        .target(
+            name: "CCoreRunLoopServices", dependencies: ["CCoreRunLoop", "CLibBSD"], path: "AddOns/Services/Sources/CCoreRunLoopServices",
+            cSettings: [
+                .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+            ]),
         // No sources: the folder of the headers, for C targets.
         .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay
@@ -104,6 +113,9 @@ let package = Package(
         .target(
             name: "CoreRunLoopNats", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopNats"],
             path: "AddOns/Nats/Sources/CoreRunLoopNats", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopServices", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopServices"],
+            path: "AddOns/Services/Sources/CoreRunLoopServices", swiftSettings: strict),
         .target(name: "CoreRunLoopMainHook", path: "AddOns/Executors/Sources/CoreRunLoopMainHook"),
         .target(
             name: "CoreRunLoopMain", dependencies: ["CoreRunLoop", "CoreRunLoopMainHook"], path: "AddOns/Executors/Sources/CoreRunLoopMain",
