@@ -37,6 +37,10 @@ let package = Package(
         .library(name: "CCoreRunLoopPropertyLists", targets: ["CCoreRunLoopPropertyLists"]),
         // The same in Swift, with Codable. Without Foundation.
         .library(name: "CoreRunLoopPropertyLists", targets: ["CoreRunLoopPropertyLists"]),
+        // What the system tells of files and folders: CRLFileSource.h.
+        .library(name: "CCoreRunLoopServices", targets: ["CCoreRunLoopServices"]),
+        // The same in Swift.
+        .library(name: "CoreRunLoopServices", targets: ["CoreRunLoopServices"]),
         // The main loop runs while an asynchronous main is suspended: to be linked, no more.
         .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
         // All tasks on loops: to be linked, no more.
@@ -82,6 +86,12 @@ let package = Package(
             cSettings: [
                 .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
             ]),
+        .target(
+            name: "CCoreRunLoopServices", dependencies: ["CCoreRunLoop"], path: "AddOns/Services/Sources/CCoreRunLoopServices",
+            cSettings: [
+                .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+                .headerSearchPath("../../../../Sources/WithoutBSD"),
+            ]),
         // No sources: the folder of the headers, for C targets.
         .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay
@@ -113,6 +123,9 @@ let package = Package(
         .target(
             name: "CoreRunLoopPropertyLists", dependencies: ["CoreRunLoop", "CCoreRunLoopPropertyLists"],
             path: "AddOns/PropertyLists/Sources/CoreRunLoopPropertyLists", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopServices", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopServices"],
+            path: "AddOns/Services/Sources/CoreRunLoopServices", swiftSettings: strict),
         .target(name: "CoreRunLoopMainHook", path: "AddOns/Executors/Sources/CoreRunLoopMainHook"),
         .target(
             name: "CoreRunLoopMain", dependencies: ["CoreRunLoop", "CoreRunLoopMainHook"], path: "AddOns/Executors/Sources/CoreRunLoopMain",
