@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's side of reply channels. A channel belongs to one call at a time, so that no reply can reach another call. Free channels wait
- * in a list of the remote port, and a call takes the one used last. As many wait as were in use at once lately: of those that no call needed
- * among the last free_channels_looked_over, the oldest is closed. After a timeout the channel is closed, so a late reply is lost and
- * cannot reach a later call (rule 230).
+ * in a list of the remote port, and a call takes the one used last. As many wait as were in use at once lately: each time that
+ * free_channels_looked_over have become free, the oldest is closed if no call needed it. After a timeout the channel is closed, so a late
+ * reply is lost and cannot reach a later call (rule 230).
  */
 #ifndef CRL_PORT_MESSAGE_CLIENT_CHANNEL_H
 #define CRL_PORT_MESSAGE_CLIENT_CHANNEL_H
@@ -58,7 +58,7 @@ struct client_channel {
     CFRunLoopRef user_loop; /* of the thread whose call uses the channel; guarded by the port lock */
     struct pending_reply *pending; /* `own_pending`; NULL while free, and with a serving loop before the request is sent */
     struct pending_reply own_pending; /* not on the stack: a callback may jump out of the wait, and the answer still comes */
-    CFRunLoopRef serving_loop; /* constant: the loop that serves requests which block nobody, for which it is; NULL: for calls that wait */
+    CFRunLoopRef serving_loop; /* constant: of requests that block nobody, which alone use it; NULL: it is for calls that wait */
     struct lock lock; /* held while a request is sent, and while a serving loop reads */
     void (*ended)(void *info); /* called without the lock, on the thread of that loop when the answer is there or the wait is over */
     void *ended_info;
