@@ -376,14 +376,15 @@ func measureCrowds() async throws {
     let stop = RunLoop.StopToken()
     let asleep = try Thread.runningLoop(name: "bench, asleep", until: stop)
     asleep.busyWait = .zero
-    let (onLoop, onAsleep, onQueue, onPool) = (OnLoop(try Thread.runningLoop(name: "bench", until: stop)), OnLoop(asleep), OnQueue(), OnPool())
-    let ways: [(name: String, hop: @Sendable () async -> Void)] =
-        [
-            ("a loop's actor", { await onLoop.next() }),
-            ("an actor of a loop that never waits awake", { await onAsleep.next() }),
-            ("an actor on a dispatch queue", { await onQueue.next() }),
-            ("an actor of the default executor", { await onPool.next() }),
-        ] + crowdsOfNIO
+    let onLoop = OnLoop(try Thread.runningLoop(name: "bench", until: stop))
+    let (onAsleep, onQueue, onPool) = (OnLoop(asleep), OnQueue(), OnPool())
+    let own: [(name: String, hop: @Sendable () async -> Void)] = [
+        ("a loop's actor", { await onLoop.next() }),
+        ("an actor of a loop that never waits awake", { await onAsleep.next() }),
+        ("an actor on a dispatch queue", { await onQueue.next() }),
+        ("an actor of the default executor", { await onPool.next() }),
+    ]
+    let ways = own + crowdsOfNIO
     var times = [[Double]](repeating: [], count: ways.count)
     for _ in 0..<roundsOfHops {
         for (index, way) in ways.enumerated() {

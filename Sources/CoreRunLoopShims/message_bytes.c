@@ -219,8 +219,8 @@ struct async_request *shim_request_create(CFMessagePortRef port, int32_t number,
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now); /* the clock of the thread that serves, not a test's */
     if (data) {
-        request = overlay_request_create(port, number, data, deadline_after(now.tv_sec * INT64_C(1000000000) + now.tv_nsec, limit_ns),
-                                         ended);
+        request =
+            overlay_request_create(port, number, data, deadline_after(now.tv_sec * INT64_C(1000000000) + now.tv_nsec, limit_ns), ended);
         CFRelease(data);
     }
     return request;

@@ -80,7 +80,9 @@ struct Way: @unchecked Sendable {
     let tasks: Int
     let call: () async throws -> Void
 
-    init(_ name: String, _ tasks: Int, _ call: @escaping () async throws -> Void) { (self.name, self.tasks, self.call) = (name, tasks, call) }
+    init(_ name: String, _ tasks: Int, _ call: @escaping () async throws -> Void) {
+        (self.name, self.tasks, self.call) = (name, tasks, call)
+    }
 
     func run(_ calls: Int) async throws {
         if tasks == 1 {

@@ -35,7 +35,7 @@ final class TakenJobs {
     private var position = 0
 
     /// The task of the only job, which is the job, by its address; 0 if there are more.
-    fileprivate var alone: UInt { unsafe batch.count == 1 ? address(of: batch[0]) : 0 }
+    fileprivate var alone: UInt { batch.count == 1 ? address(of: batch[0]) : 0 }
 
     fileprivate func next() -> UnownedJob? {
         guard position < batch.count else { return nil }

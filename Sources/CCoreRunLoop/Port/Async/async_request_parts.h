@@ -78,8 +78,8 @@ NOT_CHECKED static inline void requests_unlock(struct async_requests *requests)
 }
 
 /*
- * Takes a new request in, and sends it on the calling thread if nothing waits before it and nothing is in the way. Returns false if the inbox
- * has to bring it: something is there, or there is no memory.
+ * Takes a new request in, and sends it on the calling thread if nothing waits before it and nothing is in the way. Returns false if the
+ * inbox has to bring it: something is there, or there is no memory.
  */
 bool async_request_take_in(struct async_requests *requests, struct async_request *request);
 

@@ -442,8 +442,8 @@ void client_channel_offer_page(CFMessagePortRef port, struct client_channel *cha
 }
 
 /*
- * Puts the channel among the free ones. Returns one to close, or NULL: this channel if the port is invalid, the oldest of too many or of more
- * than are needed.
+ * Puts the channel among the free ones. Returns one to close, or NULL: this channel if the port is invalid, the oldest of too many or of
+ * more than are needed.
  */
 REQUIRES(the_port_lock) static struct client_channel *put_free(CFMessagePortRef port, struct client_channel *channel)
 {

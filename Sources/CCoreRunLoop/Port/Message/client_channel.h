@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's side of reply channels. A channel belongs to one call at a time, so that no reply can reach another call. Free channels wait
- * in a list of the remote port, and a call takes the one used last. As many wait as were in use at once lately: of those that no call needed
- * among the last free_channels_looked_over, the oldest is closed. After a timeout the channel is closed, so a late reply is lost and
- * cannot reach a later call (rule 230).
+ * in a list of the remote port, and a call takes the one used last. As many wait as were in use at once lately: each time that
+ * free_channels_looked_over have become free, the oldest is closed if no call needed it. After a timeout the channel is closed, so a late
+ * reply is lost and cannot reach a later call (rule 230).
  */
 #ifndef CRL_PORT_MESSAGE_CLIENT_CHANNEL_H
 #define CRL_PORT_MESSAGE_CLIENT_CHANNEL_H
@@ -56,9 +56,9 @@ struct client_channel {
     int set; /* once there is a page: a wait set with the channel's socket and the server's bell; the source watches it */
     uint8_t *buffer; /* constant: room for one packet */
     CFRunLoopRef user_loop; /* of the thread whose call uses the channel; guarded by the port lock */
-    struct pending_reply *pending; /* `own_pending`; NULL while free, and with a serving loop before the request is sent */
+    struct pending_reply *pending; /* `own_pending`; NULL while free, and with a serving loop until the request is sent */
     struct pending_reply own_pending; /* not on the stack: a callback may jump out of the wait, and the answer still comes */
-    CFRunLoopRef serving_loop; /* constant: the loop that serves requests which block nobody, for which it is; NULL: for calls that wait */
+    CFRunLoopRef serving_loop; /* constant: of requests that block nobody, which alone use it; NULL: for calls that wait */
     struct lock lock; /* held while a request is sent, and while a serving loop reads */
     void (*ended)(void *info); /* called without the lock, on the thread of that loop when the answer is there or the wait is over */
     void *ended_info;
@@ -68,8 +68,8 @@ struct client_channel {
 };
 
 /*
- * Begins a use of the port, and takes a free or a new channel for a call, which starts with a copy of `pending`. `serving_loop` is that of a
- * request that blocks nobody: such a channel never leaves its loop, which sees the reply whenever it comes. `ret_end` is the end of a
+ * Begins a use of the port, and takes a free or a new channel for a call, which starts with a copy of `pending`. `serving_loop` is that of
+ * a request that blocks nobody: such a channel never leaves its loop, which sees the reply whenever it comes. `ret_end` is the end of a
  * new channel, to be sent with the request, or -1 for a free one. If there is no channel, returns NULL and a negative errno in `ret_error`,
  * and the port is not in use; -ENOTCONN means that the port is invalid.
  */
