@@ -29,8 +29,8 @@ def package_of(soname, libraries):
 
 
 def package(name, version, **more):
-    entry = {"SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name), "name": name, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
-             "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", **more}
+    entry = {"SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name), "name": name, "downloadLocation": "NOASSERTION",
+             "filesAnalyzed": False, "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", **more}
     return {**entry, "versionInfo": version} if version else entry
 
 
@@ -54,6 +54,7 @@ def bill(version, folder, files, libraries, created):
     return json.dumps({
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"corerunloop-{version}",
         "documentNamespace": f"https://spdx.org/spdxdocs/corerunloop-{version}-{unique}",
-        "creationInfo": {"created": created, "creators": ["Tool: corerunloop-release"]}, "packages": [ours, *others.values()], "files": entries,
+        "creationInfo": {"created": created, "creators": ["Tool: corerunloop-release"]}, "packages": [ours, *others.values()],
+        "files": entries,
         "relationships": [{"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other} for one, kind, other in relations],
     }, indent=1) + "\n"

@@ -354,7 +354,7 @@ typedef struct __CFString *CFMutableStringRef;
  * Errors: NULL stops the process with a message. Without memory for the pool the object is never freed, and one line is logged.
  * Differs from Apple: only the run loop and the thread's exit drain the pool. There are no nested pools.
  */
-CF_EXPORT CFTypeRef CFAutorelease(CFTypeRef object) CRL_LINK(CFAutorelease) CF_RETURNS_NOT_RETAINED;
+CF_EXPORT CFTypeRef CFAutorelease(CFTypeRef object) CRL_LINK(CFAutorelease);
 
 /**
  * Returns how many references an object has, for debugging.
