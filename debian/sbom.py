@@ -29,8 +29,9 @@ def package_of(soname, libraries):
 
 
 def package(name, version, **more):
-    entry = {"SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name), "name": name, "downloadLocation": "NOASSERTION",
-             "filesAnalyzed": False, "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", **more}
+    identifier = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
+    said = dict.fromkeys(("downloadLocation", "licenseConcluded", "licenseDeclared", "copyrightText"), "NOASSERTION")
+    entry = {"SPDXID": identifier, "name": name, "filesAnalyzed": False, **said, **more}
     return {**entry, "versionInfo": version} if version else entry
 
 
