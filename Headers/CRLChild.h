@@ -190,7 +190,7 @@ CF_EXPORT Boolean CRLChildKill(CRLChildRef child, int signalNumber, Boolean whol
 /**
  * Asks the child to end by SIGTERM, and ends it by SIGKILL if it still runs `grace` seconds later.
  *
- * SIGKILL comes from the loop on which the child is scheduled, now or later. It comes at once when `grace` is not above 0. With
+ * SIGKILL comes from the loop on which the child is scheduled, now or later; at once when `grace` is not above 0 or no memory is left. With
  * `wholeGroup` both go to the group; what is left of it when the child itself ends is killed then. A second call may shorten the time.
  * Threads: any.
  * Errors: as CRLChildKill.

@@ -21,7 +21,7 @@ static struct child_kernel linux_calls;
 
 FAILING(int, pipe_create, EMFILE, ENFILE, (int ret_ends[2], int without_wait), (ret_ends, without_wait))
 FAILING(int, null_open, EMFILE, ENOENT, (void), ())
-FAILING(pid_t, start, EAGAIN, ENOMEM, (struct child_plan * plan), (plan))
+FAILING(pid_t, start, ENOMEM, 0, (struct child_plan * plan), (plan))
 FAILING(int, process_open, EMFILE, ENOSYS, (pid_t pid), (pid))
 FAILING(int, event_create, EMFILE, 0, (bool is_posted), (is_posted))
 FAILING(int, event_copy, EMFILE, 0, (int event), (event))
@@ -29,7 +29,7 @@ FAILING(int, event_copy, EMFILE, 0, (int event), (event))
 /* The thread's work is done at once: what it waits for ends by itself. */
 static int failing_thread_start(void *(*function)(void *info), void *info)
 {
-    static const struct failing_call call = {"child.thread_start", {EAGAIN, 0}};
+    static const struct failing_call call = {"child.thread_start", {ENOMEM, 0}};
     int error = nth_failure_take(&call);
 
     if (!error) {
@@ -55,7 +55,7 @@ static void install(void)
 static void count_end(CRLChildRef child, const CRLChildEnd *end, void *info)
 {
     (void)child;
-    MUST(end->waitStatus == 0);
+    MUST(end->waitStatus != -1); /* it is killed without memory for the timer, and finds nobody who reads without a stream */
     ++*(_Atomic int *)info;
 }
 
