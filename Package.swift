@@ -193,6 +193,9 @@ let package = Package(
             name: "CoreRunLoopDistributedTests", dependencies: ["ActorProtocols", "CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"],
             path: "AddOns/Distributed/Tests/CoreRunLoopDistributedTests"),
         .testTarget(
+            name: "CoreRunLoopServicesTests", dependencies: ["CoreRunLoop", "CoreRunLoopServices"],
+            path: "AddOns/Services/Tests/CoreRunLoopServicesTests"),
+        .testTarget(
             name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"],
             path: "AddOns/Foundation/Tests/CoreRunLoopFoundationTests"),
         .testTarget(

@@ -39,7 +39,7 @@ TEST(a_child_that_closes_its_output_lives_on, "")
     CFWriteStreamRef input;
     char text[16];
 
-    probe_start_shell(&probe, "echo last; exec >&-; cat; exit 4");
+    probe_start_shell(&probe, "echo last; exec >&-; read line; exit 4");
     EXPECT_STR(probe_read(&probe, 1, text, sizeof text), "last\n");
     run_what_is_ready();
     EXPECT_EQ(probe.ends, 0);
