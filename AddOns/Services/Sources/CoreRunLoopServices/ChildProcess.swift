@@ -15,7 +15,7 @@ import Synchronization
 /// ```
 ///
 /// The child has the arguments, the environment, the folder and the descriptors that are given, no signal that is blocked or ignored, and
-/// leads a group of its own. The loop, which has to run in its common modes, tells its end and moves its bytes. A task that is cancelled, or
+/// a group of its own. The loop, which has to run in its common modes, tells its end and moves its bytes. A task that is cancelled, or
 /// whose time is over, has the group end: by SIGTERM, and after the grace by SIGKILL.
 ///
 /// The corresponding C type is `CRLChildRef`.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Children when memory, or a call of the kernel, fails at any place: a start is refused with nothing left, and what runs is told and reaped. */
+/* Children when memory, or a call of the kernel, fails at any place: a start is refused with nothing left, or the end is told. */
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
