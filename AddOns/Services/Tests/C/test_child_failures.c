@@ -97,7 +97,7 @@ static bool start_and_hear_of_the_end(const CRLChildSpecification *specification
     return is_scheduled && is_read;
 }
 
-NTH_FAILURE(children, "")
+static bool start_a_shell(void)
 {
     static const CRLChildDescriptor descriptors[] = {{1, kCRLChildWrites, 0}, {2, kCRLChildSame, 1}};
     static const char *const arguments[] = {"sh", "-c", "trap '' TERM; echo ok", NULL};
@@ -105,4 +105,10 @@ NTH_FAILURE(children, "")
 
     install();
     return start_and_hear_of_the_end(&specification);
+}
+
+/* Each run starts two shells: a sanitizer makes that slow. */
+TEST_LIMIT(nth_failure_children, "", 600)
+{
+    nth_failure_run("children", start_a_shell);
 }
