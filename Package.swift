@@ -206,6 +206,9 @@ let package = Package(
             name: "CoreRunLoopPropertyListsTests", dependencies: ["CoreRunLoopPropertyLists"],
             path: "AddOns/PropertyLists/Tests/CoreRunLoopPropertyListsTests"),
         .testTarget(
+            name: "CoreRunLoopServicesTests", dependencies: ["CoreRunLoop", "CoreRunLoopServices"],
+            path: "AddOns/Services/Tests/CoreRunLoopServicesTests"),
+        .testTarget(
             name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"],
             path: "AddOns/Foundation/Tests/CoreRunLoopFoundationTests"),
         .testTarget(

@@ -17,7 +17,7 @@ from documents import swift_options, testing_options
 SECONDS = 60  # a limit that only a failure waits for
 TEST_MAIN = "import Testing\n@main struct Main { static func main() async { await Testing.__swiftPMEntryPoint() as Never } }\n"
 TARGETS = ("CCoreRunLoop", "CoreRunLoopShims", "CoreRunLoop", "CoreRunLoopTesting", "CoreRunLoopTestingShims", "CoreRunLoopSwiftRuntime",
-           "CoreRunLoopExecutorsShims", "CoreRunLoopMainHook")
+           "CoreRunLoopExecutorsShims", "CoreRunLoopMainHook", "CCoreRunLoopServices", "CoreRunLoopServices")
 FOUNDATION_TARGETS = ("CoreRunLoopFoundation", "CoreRunLoopFoundationShims")
 
 

@@ -4,4 +4,5 @@
 
 ### check-services   the tests of services; TEST_FLAGS="--filter NAME" picks some
 
+services_TEST_PARTS := Stream/stream_recorder
 $(call add_on_library,Services)
