@@ -114,7 +114,7 @@ TEST(callouts_are_counted_by_function_and_descriptor_and_requests_while_they_wai
 {
     const struct loop_statistics *place = &page.places[0];
     const char *port = "a.port";
-    int item;
+    int item = 0;
 
     begin();
     clock_start();
