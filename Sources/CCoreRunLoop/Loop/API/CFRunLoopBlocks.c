@@ -67,7 +67,7 @@ void perform_block(CFRunLoopRef loop, CFTypeRef mode, void *block)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
 
-    object_require(loop, object_type_run_loop, "CFRunLoopPerformBlock", "loop");
+    object_check(loop, &run_loop_class, "CFRunLoopPerformBlock", "loop");
     if (!mode || !block) {
         fault_log_once(&logged, "CFRunLoopPerformBlock: the mode or the block is NULL; nothing is queued");
         return;

@@ -84,11 +84,6 @@ static void queue_append(struct block_queue *queue, struct block *block)
 
 /* ---- which mode ---- */
 
-static bool is_mode_list(CFTypeID type)
-{
-    return type == object_type_array || type == object_type_set;
-}
-
 /* Returns the names of a list. The list retains them; the caller frees the array. NULL if there is no memory. */
 static const void **list_names(CFTypeRef list, CFIndex *ret_count)
 {
@@ -107,15 +102,22 @@ static const void **list_names(CFTypeRef list, CFIndex *ret_count)
 
 /*
  * Copies a list of mode names into an array of our own, and leaves out what is no string. The caller's list may change later, and may have
- * callbacks of any kind. Returns NULL if there is no memory for all names: a request for only some of its modes might never be served.
+ * callbacks of any kind. Returns NULL if it is no list, or if there is no memory for all names: a request for only some of its modes might
+ * never be served.
  */
 static CFArrayRef copy_mode_names(CFTypeRef list)
 {
-    CFMutableArrayRef copy = CFArrayCreateMutable(kCFAllocatorSystemDefault, 0, &kCFTypeArrayCallBacks);
+    CFTypeID type = CFGetTypeID(list);
+    CFMutableArrayRef copy;
     CFIndex count = 0;
     CFIndex wanted = 0;
-    const void **names = list_names(list, &count);
+    const void **names;
 
+    if (type != object_type_array && type != object_type_set) {
+        return NULL;
+    }
+    copy = CFArrayCreateMutable(kCFAllocatorSystemDefault, 0, &kCFTypeArrayCallBacks);
+    names = list_names(list, &count);
     for (CFIndex i = 0; copy && i < count; i++) {
         bool is_name = names[i] && CFGetTypeID(names[i]) == object_type_string;
         CFStringRef name = is_name ? CFStringCreateCopy(NULL, names[i]) : NULL;
@@ -220,15 +222,10 @@ static void release_info(const struct block *block)
 void block_enqueue(CFRunLoopRef loop, CFTypeRef mode, void (*function)(void *info), void *info, void (*release)(void *info))
 {
     const struct block request = {.function = function, .info = info, .release = release};
-    CFTypeID type = CFGetTypeID(mode);
-    bool is_list = is_mode_list(type);
-    CFArrayRef names = is_list ? copy_mode_names(mode) : NULL;
-    bool is_queued = false;
+    bool is_name = object_is_string(mode);
+    CFArrayRef names = is_name ? NULL : copy_mode_names(mode);
 
-    if (is_list ? names != NULL : type == object_type_string) {
-        is_queued = enqueue_request(loop, mode, names, &request);
-    }
-    if (!is_queued) {
+    if ((!is_name && !names) || !enqueue_request(loop, mode, names, &request)) {
         if (names) {
             CFRelease(names);
         }
