@@ -309,6 +309,13 @@ static int counter_drain(int descriptor)
     return (int)END(counter_take(descriptor), "counter_drain(%d)", descriptor);
 }
 
+static int take_counter(int descriptor)
+{
+    int error = begin(fault_none, 0, 0);
+
+    return (int)END(counter_take(descriptor), "counter_take(%d)", descriptor);
+}
+
 static int alarm_create(void)
 {
     int error = begin(fault_resource, EMFILE, 0);
@@ -1137,6 +1144,7 @@ const struct kernel simulated_kernel = {
     .event_post = event_post,
     .event_renew = event_renew,
     .counter_drain = counter_drain,
+    .counter_take = take_counter,
     .alarm_create = alarm_create,
     .alarm_set = alarm_set,
     .alarm_is_own = alarm_is_own,

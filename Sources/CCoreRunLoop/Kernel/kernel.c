@@ -129,6 +129,7 @@ static void yield_thread(void)
         .event_post = kernel_event_post,                 \
         .event_renew = kernel_event_renew,               \
         .counter_drain = kernel_counter_drain,           \
+        .counter_take = kernel_counter_take,             \
         .alarm_create = kernel_alarm_create,             \
         .alarm_set = kernel_alarm_set,                   \
         .alarm_is_own = kernel_alarm_is_own,             \

@@ -43,8 +43,8 @@ struct kernel_event {
     uint32_t ready; /* of enum kernel_readiness */
 };
 
-/* The kind of file behind a descriptor. The loop itself reads counters, and leaves all others to `perform` (rule 99). */
-enum kernel_descriptor_kind { kernel_descriptor_other, kernel_descriptor_counter /* eventfd, timerfd: 8 bytes, read by the loop */ };
+/* The kind of file behind a descriptor. The loop itself reads counters (eventfd, timerfd), and leaves all others to `perform` (rule 99). */
+enum kernel_descriptor_kind { kernel_descriptor_other, kernel_descriptor_counter, kernel_descriptor_blocking_counter };
 
 struct kernel {
     int64_t (*monotonic_ns)(void);
@@ -67,6 +67,7 @@ struct kernel {
     int (*event_renew)(int event); /* the number stands for a new eventfd, at 0, from now on: for the child of a fork */
     /* takes the 8 bytes of an eventfd or timerfd, without blocking; -EAGAIN, -EBADF: there were none */
     int (*counter_drain)(int descriptor);
+    int (*counter_take)(int descriptor); /* the same, a sixth quicker: of a counter that is non-blocking */
 
     int (*alarm_create)(void); /* a timerfd on CLOCK_MONOTONIC */
     int (*alarm_set)(int alarm, int64_t deadline_ns); /* kernel_never disarms; an instant in the past is due at once */

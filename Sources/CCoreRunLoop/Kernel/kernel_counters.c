@@ -103,6 +103,16 @@ int kernel_counter_drain(int descriptor)
     return result < 0 ? result : 0;
 }
 
+/* The bare system call, because libc's read is a cancellation point. */
+int kernel_counter_take(int descriptor)
+{
+    int saved = errno;
+    uint64_t count;
+    int result = result_of(syscall(SYS_read, descriptor, &count, sizeof count), saved);
+
+    return result < 0 ? result : 0;
+}
+
 /*
  * Marks the timerfds that were made here, for kernel_alarm_is_own. It has no other effect: a timerfd goes on to its next interval only
  * when it is read, and these are never read.

@@ -11,6 +11,7 @@ int kernel_event_create(void);
 int kernel_event_post(int event);
 int kernel_event_renew(int event);
 int kernel_counter_drain(int descriptor);
+int kernel_counter_take(int descriptor);
 int kernel_alarm_create(void);
 int kernel_alarm_set(int alarm, int64_t deadline_ns);
 bool kernel_alarm_is_own(int alarm);

@@ -76,8 +76,10 @@ enum kernel_descriptor_kind kernel_descriptor_kind(int descriptor)
     char name[32];
 
     (void)kernel_descriptor_name(descriptor, name, sizeof name);
-    return strcmp(name, "anon_inode:[eventfd]") == 0 || strcmp(name, "anon_inode:[timerfd]") == 0 ? kernel_descriptor_counter
-                                                                                                  : kernel_descriptor_other;
+    if (strcmp(name, "anon_inode:[eventfd]") != 0 && strcmp(name, "anon_inode:[timerfd]") != 0) {
+        return kernel_descriptor_other;
+    }
+    return fcntl(descriptor, F_GETFL) & O_NONBLOCK ? kernel_descriptor_counter : kernel_descriptor_blocking_counter;
 }
 
 int kernel_descriptor_close(int descriptor)

@@ -8,6 +8,7 @@
 #pragma redefine_extname kernel_alarm_is_own crl_kernel_alarm_is_own
 #pragma redefine_extname kernel_alarm_set crl_kernel_alarm_set
 #pragma redefine_extname kernel_counter_drain crl_kernel_counter_drain
+#pragma redefine_extname kernel_counter_take crl_kernel_counter_take
 #pragma redefine_extname kernel_descriptor_close crl_kernel_descriptor_close
 #pragma redefine_extname kernel_descriptor_is_open crl_kernel_descriptor_is_open
 #pragma redefine_extname kernel_descriptor_kind crl_kernel_descriptor_kind

@@ -25,6 +25,7 @@ INT_CALL(futex_wait, EINTR, EAGAIN, (_Atomic uint32_t * word, uint32_t expected,
 INT_CALL(event_create, EMFILE, ENOMEM, (void), ())
 INT_CALL(event_renew, EMFILE, 0, (int event), (event))
 INT_CALL(counter_drain, EAGAIN, 0, (int descriptor), (descriptor))
+INT_CALL(counter_take, EAGAIN, 0, (int descriptor), (descriptor))
 INT_CALL(alarm_create, EMFILE, 0, (void), ())
 INT_CALL(resume_open, EMFILE, EINVAL, (void), ())
 INT_CALL(set_create, EMFILE, ENOMEM, (void), ())
@@ -121,8 +122,8 @@ PORTS_CALL(int, memory_map, ENOMEM, 0, (int descriptor, uint64_t size, bool touc
 
 void failing_calls_install(void)
 {
-    USE(futex_wait), USE(event_create), USE(event_renew), USE(counter_drain), USE(alarm_create), USE(resume_open), USE(set_create);
-    USE(set_add);
+    USE(futex_wait), USE(event_create), USE(event_renew), USE(counter_drain), USE(counter_take), USE(alarm_create), USE(resume_open);
+    USE(set_create), USE(set_add);
     USE(set_add_edge), USE(set_change), USE(set_remove), USE(set_wait), USE(descriptor_ready), USE(timer_slack_ns), USE(close);
     USE(socket_create), USE(socket_bind), USE(socket_listen), USE(socket_connect), USE(socket_accept), USE(socket_receive);
     USE(socket_peek), USE(socket_send), USE(socket_address), USE(make_non_blocking), USE(signal_open);

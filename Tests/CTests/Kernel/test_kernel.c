@@ -201,6 +201,11 @@ static void expect_drains(void)
     EXPECT_EQ(kernel.counter_drain(timer), 0);
     EXPECT_EQ(kernel.counter_drain(timer), -EAGAIN);
     EXPECT_EQ(kernel.counter_drain(closed_number), -EBADF);
+    fcntl(event, F_SETFL, O_NONBLOCK);
+    EXPECT_EQ(kernel.event_post(event), 0);
+    EXPECT_EQ(kernel.counter_take(event), 0);
+    EXPECT_EQ(kernel.counter_take(event), -EAGAIN);
+    EXPECT_EQ(kernel.counter_take(closed_number), -EBADF);
     EXPECT_ERRNO_KEPT();
     close(event);
     close(timer);
@@ -521,8 +526,10 @@ TEST(counters_are_told_from_other_descriptors, "99")
 
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
     BEGIN();
+    EXPECT_EQ(kernel.descriptor_kind(event), kernel_descriptor_blocking_counter);
+    EXPECT_EQ(kernel.descriptor_kind(timer), kernel_descriptor_blocking_counter);
+    fcntl(event, F_SETFL, O_NONBLOCK);
     EXPECT_EQ(kernel.descriptor_kind(event), kernel_descriptor_counter);
-    EXPECT_EQ(kernel.descriptor_kind(timer), kernel_descriptor_counter);
     EXPECT_EQ(kernel.descriptor_kind(ends[0]), kernel_descriptor_other);
     EXPECT_EQ(kernel.descriptor_kind(file), kernel_descriptor_other);
     EXPECT_EQ(kernel.descriptor_kind(closed_number), kernel_descriptor_other);

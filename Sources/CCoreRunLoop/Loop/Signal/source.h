@@ -101,7 +101,7 @@ struct __CFRunLoopSource {
 };
 
 /* What the descriptor of a version-1 source is. The loop reads the count of an eventfd or timerfd before perform (rule 99). */
-enum port_kind { port_kind_unknown, port_kind_counter, port_kind_other };
+enum port_kind { port_kind_unknown, port_kind_counter, port_kind_blocking_counter, port_kind_other };
 
 /* Stored behind the callbacks of sources of version 1 and of sources with a descriptor. */
 struct source_descriptor_part {

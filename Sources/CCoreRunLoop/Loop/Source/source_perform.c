@@ -232,8 +232,6 @@ bool sources_perform_some(CFRunLoopRef loop, struct run *run)
 
 /* ---- sources that a wait has reported ---- */
 
-enum { no_counter = -1 };
-
 /* Calls the source of a higher layer. Returns false if the source has declined the report (descriptor_source_decline). */
 static bool call_descriptor(struct run *run)
 {
@@ -248,50 +246,36 @@ static bool call_descriptor(struct run *run)
 }
 
 /*
- * Asks the kernel what the descriptor of a version-1 source is. The source is in a mode of the loop, so its descriptor stays the same
- * meanwhile. Loops on several threads that ask at once get the same answer. The kind of a closed descriptor stays unknown.
+ * Returns what the descriptor of a version-1 source is. The kernel is asked at the first report. The source is in a mode of the loop, so
+ * its descriptor stays the same meanwhile. Loops on several threads that ask at once get the same answer. The kind of a closed descriptor
+ * stays unknown.
  */
-REQUIRES(the_loop_lock) static __attribute__((noinline)) void learn_port_kind(struct source_descriptor_part *descriptor_part)
+REQUIRES(the_loop_lock) static enum port_kind port_kind_of(struct source_descriptor_part *descriptor_part)
 {
-    enum port_kind kind = port_kind_other;
+    static const enum port_kind kinds[] = {[kernel_descriptor_other] = port_kind_other,
+                                           [kernel_descriptor_counter] = port_kind_counter,
+                                           [kernel_descriptor_blocking_counter] = port_kind_blocking_counter};
+    enum port_kind kind = (enum port_kind)atomic_load_explicit(&descriptor_part->port_kind, memory_order_relaxed);
 
-    if (!kernel.descriptor_is_open(descriptor_part->descriptor)) {
-        return;
+    if (__builtin_expect(kind == port_kind_unknown, 0) && kernel.descriptor_is_open(descriptor_part->descriptor)) {
+        kind = kinds[kernel.descriptor_kind(descriptor_part->descriptor)];
+        atomic_store_explicit(&descriptor_part->port_kind, kind, memory_order_relaxed);
     }
-    if (kernel.descriptor_kind(descriptor_part->descriptor) == kernel_descriptor_counter) {
-        kind = port_kind_counter;
-    }
-    atomic_store_explicit(&descriptor_part->port_kind, kind, memory_order_relaxed);
-}
-
-static enum port_kind port_kind_of(const struct source_descriptor_part *descriptor_part)
-{
-    return (enum port_kind)atomic_load_explicit(&descriptor_part->port_kind, memory_order_relaxed);
+    return kind;
 }
 
 /*
- * Returns false if the program had closed the source's descriptor by its first report. `*ret_counter` is the descriptor if the loop reads
- * it itself, otherwise no_counter. Both are found under the lock. Once that is dropped, another thread may give the source another
- * descriptor.
+ * Calls a version-1 source, after reading its counter if it has one (rule 99). Returns false if the counter was 0, which is a stale report,
+ * or if the program had closed the descriptor by its first report.
  */
-REQUIRES(the_loop_lock) static bool port_is_open(CFRunLoopSourceRef source, int *ret_counter)
-{
-    struct source_descriptor_part *descriptor_part = source_descriptor_part(source);
-
-    if (port_kind_of(descriptor_part) == port_kind_unknown) {
-        learn_port_kind(descriptor_part);
-    }
-    *ret_counter = port_kind_of(descriptor_part) == port_kind_counter ? descriptor_part->descriptor : no_counter;
-    return port_kind_of(descriptor_part) != port_kind_unknown;
-}
-
-/* Calls a version-1 source, after reading its counter if it has one (rule 99). Returns false if the counter was 0: a stale report. */
-static bool call_port(CFRunLoopSourceRef source, int counter)
+static bool call_port(CFRunLoopSourceRef source, enum port_kind kind, int descriptor)
 {
     source_function perform = source_callback(source, source_callback_perform);
 
-    if (counter != no_counter) {
-        int result = kernel.counter_drain(counter);
+    if (kind != port_kind_other) {
+        int result = kind == port_kind_counter            ? kernel.counter_take(descriptor)
+                     : kind == port_kind_blocking_counter ? kernel.counter_drain(descriptor)
+                                                          : -EBADF;
 
         /* A timerfd of the wall clock returns ECANCELED once after that clock was set. That is an event of its own. */
         if (result < 0 && result != -ECANCELED) {
@@ -314,11 +298,12 @@ bool ready_source_perform(CFRunLoopRef loop, struct run *run)
 
     if (performed) {
         bool is_descriptor = source_kind(source) == source_with_descriptor;
-        int counter = no_counter;
-        bool is_open = is_descriptor || port_is_open(source, &counter);
+        /* Both under the lock: once that is dropped, another thread may give the source another descriptor. */
+        enum port_kind kind = is_descriptor ? port_kind_other : port_kind_of(source_descriptor_part(source));
+        int descriptor = source_descriptor_part(source)->descriptor;
 
         loop_unlock(loop);
-        performed = is_descriptor ? call_descriptor(run) : is_open && call_port(source, counter);
+        performed = is_descriptor ? call_descriptor(run) : call_port(source, kind, descriptor);
         loop_lock(loop);
         run_resume(loop, run);
         if (!performed && !is_descriptor) {

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -88,6 +89,36 @@ TEST(eventfds_and_timerfds_are_read_by_the_loop, "99")
     CFRunLoopSourceInvalidate(t);
     close(event);
     close(alarm);
+}
+
+static void empties_another(struct probe *probe)
+{
+    uint64_t count;
+
+    EXPECT_EQ(read(*(int *)probe->context, &count, sizeof count), sizeof count);
+}
+
+TEST(a_blocking_counter_that_somebody_has_emptied_meanwhile_blocks_no_loop, "99")
+{
+    static struct probe first = PROBE("P", empties_another);
+    static struct probe second = PROBE("Q", NULL);
+    int event = probe_event();
+    int blocking = eventfd(0, EFD_CLOEXEC);
+
+    first.context = &blocking;
+    CFRunLoopSourceRef p = probe_port_source_add(&first, -1, event, LOOP, MODE);
+    CFRunLoopSourceRef q = probe_port_source_add(&second, 0, blocking, LOOP, MODE);
+    probe_event_post(event);
+    probe_event_post(blocking);
+    probe_run(MODE, 0, true);
+    probe_run(MODE, 0, true);
+    probe_event_post(blocking);
+    probe_run(MODE, 0, true);
+    EXPECT_LOG("P HS TO Q HS");
+    CFRunLoopSourceInvalidate(p);
+    CFRunLoopSourceInvalidate(q);
+    close(event);
+    close(blocking);
 }
 
 static int asked_kind_count;
@@ -190,7 +221,7 @@ static void reads_four(struct probe *probe)
 
 static int is_cancelled(int descriptor)
 {
-    int result = kernel_linux.counter_drain(descriptor);
+    int result = kernel_linux.counter_take(descriptor);
 
     return result < 0 ? result : -ECANCELED;
 }
@@ -201,7 +232,7 @@ TEST(the_end_of_a_timerfd_by_a_set_clock_is_an_event, "99")
     static struct probe port = PROBE("P", NULL);
     int event = probe_event();
 
-    kernel.counter_drain = is_cancelled;
+    kernel.counter_take = is_cancelled;
     probe_port_source_add(&port, 0, event, LOOP, MODE);
     probe_event_post(event);
     probe_run(MODE, 0, true);
