@@ -69,13 +69,17 @@ CFLAGS ?= -O2 -g
 WERROR ?= $(if $(CI),-Werror)
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 WARNINGS_OF_PROGRAMS := -Wall -Wextra $(WERROR)
-INCLUDES := -IHeaders -ISources/CCoreRunLoop
+# Where the compiler finds no libbsd, headers of our own stand in for what is used of it. HAS_BSD= takes them everywhere.
+HAS_BSD ?= $(shell echo 'int main(void) { return 0; }' | $(CC) $(CPPFLAGS) $(LDFLAGS) -include bsd/string.h -x c - -lbsd -o /dev/null 2>/dev/null && echo yes)
+HAS_BSD := $(HAS_BSD)
+INCLUDES := -IHeaders -ISources/CCoreRunLoop $(if $(HAS_BSD),,-ISources/WithoutBSD)
 # _FILE_OFFSET_BITS admits files beyond 2 GB on 32-bit machines. -fexceptions lets a callback's exception pass through the library's frames.
 OWN_CFLAGS := -std=gnu11 -D_FILE_OFFSET_BITS=64 -fexceptions -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(INCLUDES)
 OWN_LDFLAGS := -pthread -Wl,--as-needed
 # The tests need libm, and libdl where it is not empty. The library does not: loading libm would take a tenth of a small program's start.
 # librt is empty from glibc 2.34 on; timer_create was in it before.
-LIBRARY_LIBS := -lbsd -lrt
+export BSD_LIBS := $(if $(HAS_BSD),-lbsd)
+LIBRARY_LIBS := $(BSD_LIBS) -lrt
 LIBS := $(LIBRARY_LIBS) -lm -ldl
 # A comma cannot stand in an argument of a function of make.
 COMMA := ,
@@ -174,7 +178,8 @@ D_LIB = $(DESTDIR)$(LIBDIR)
 D_INCLUDE = $(DESTDIR)$(INCLUDEDIR)/corerunloop
 D_MAN = $(DESTDIR)$(MANDIR)
 D_BIN = $(DESTDIR)$(BINDIR)
-FILL_IN = sed $(foreach name,PREFIX LIBDIR LIBEXECDIR BINDIR INCLUDEDIR VERSION SOVERSION,-e 's|@$(name)@|$($(name))|g')
+FILL_IN = sed $(foreach name,PREFIX LIBDIR LIBEXECDIR BINDIR INCLUDEDIR VERSION SOVERSION,-e 's|@$(name)@|$($(name))|g') \
+	$(if $(HAS_BSD),-e 's/@BSD@/bsd/',-e 's/ lib@BSD@//;s/@BSD@;//')
 
 install:: all man
 	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) \
@@ -206,7 +211,7 @@ BENCHMARKS :=
 SOAK :=
 
 RULES := AddOns/library.mk $(wildcard AddOns/*/rules.mk Tools/*/rules.mk) $(addsuffix /rules.mk,Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule \
-	Tests/Simulation Tests/Chaos Tests/Integration Tests/Embed Fuzz Examples Sources Benchmarks docs scripts debian)
+	Tests/Simulation Tests/Chaos Tests/Integration Tests/Embed Tests/Systems Fuzz Examples Sources Benchmarks docs scripts debian)
 include $(RULES)
 
 # --- Check, help, clean ---

@@ -35,6 +35,12 @@ let package = Package(
         .library(name: "CoreRunLoopNats", targets: ["CoreRunLoopNats"]),
         // Property lists in XML and binary: CFPropertyList.h.
         .library(name: "CCoreRunLoopPropertyLists", targets: ["CCoreRunLoopPropertyLists"]),
+        // The same in Swift, with Codable. Without Foundation.
+        .library(name: "CoreRunLoopPropertyLists", targets: ["CoreRunLoopPropertyLists"]),
+        // What the system tells of files and folders: CRLFileSource.h.
+        .library(name: "CCoreRunLoopServices", targets: ["CCoreRunLoopServices"]),
+        // The same in Swift.
+        .library(name: "CoreRunLoopServices", targets: ["CoreRunLoopServices"]),
         // The main loop runs while an asynchronous main is suspended: to be linked, no more.
         .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
         // All tasks on loops: to be linked, no more.
@@ -48,33 +54,43 @@ let package = Package(
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
     targets: [
-        .systemLibrary(name: "CLibBSD", pkgConfig: "libbsd", providers: [.apt(["libbsd-dev"])]),
         .target(
             name: "CCoreRunLoop",
-            dependencies: ["CLibBSD"],
             path: ".",
             sources: ["Sources/CCoreRunLoop"],
             publicHeadersPath: "Headers/Swift",
-            cSettings: [.headerSearchPath("Headers"), .headerSearchPath("Sources/CCoreRunLoop")],
+            cSettings: [
+                .headerSearchPath("Headers"), .headerSearchPath("Sources/CCoreRunLoop"), .headerSearchPath("Sources/WithoutBSD"),
+            ],
             linkerSettings: [.linkedLibrary("BlocksRuntime"), .linkedLibrary("rt")]
         ),
-        .systemLibrary(
-            name: "CLibCAres", path: "AddOns/Net/Sources/CLibCAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
-        .systemLibrary(name: "COpenSSL", path: "AddOns/Net/Sources/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        // No system library is a target: SwiftPM would ask for those of all targets, whichever a package uses. The headers in Needed say
+        // which package is missing.
         .target(
-            name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop", "CLibCAres", "COpenSSL"], path: "AddOns/Net/Sources/CCoreRunLoopNet",
-            cSettings: [.headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop")]),
-        .systemLibrary(name: "CLibNats", path: "AddOns/Nats/Sources/CLibNats", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
+            name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop"], path: "AddOns/Net/Sources/CCoreRunLoopNet",
+            cSettings: [
+                .headerSearchPath("../Needed"), .headerSearchPath("../../../../Headers"),
+                .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+            ],
+            linkerSettings: [.linkedLibrary("cares"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(
-            name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop", "CLibBSD", "CLibNats"], path: "AddOns/Nats/Sources/CCoreRunLoopNats",
+            name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop"], path: "AddOns/Nats/Sources/CCoreRunLoopNats",
+            cSettings: [
+                .headerSearchPath("."), .headerSearchPath("../Needed"), .headerSearchPath("../../../../Headers"),
+                .headerSearchPath("../../../../Sources/CCoreRunLoop"), .headerSearchPath("../../../../Sources/WithoutBSD"),
+            ],
+            linkerSettings: [.linkedLibrary("nats")]),
+        .target(
+            name: "CCoreRunLoopPropertyLists", dependencies: ["CCoreRunLoop"],
+            path: "AddOns/PropertyLists/Sources/CCoreRunLoopPropertyLists",
             cSettings: [
                 .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
             ]),
         .target(
-            name: "CCoreRunLoopPropertyLists", dependencies: ["CCoreRunLoop", "CLibBSD"],
-            path: "AddOns/PropertyLists/Sources/CCoreRunLoopPropertyLists",
+            name: "CCoreRunLoopServices", dependencies: ["CCoreRunLoop"], path: "AddOns/Services/Sources/CCoreRunLoopServices",
             cSettings: [
                 .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+                .headerSearchPath("../../../../Sources/WithoutBSD"),
             ]),
         // No sources: the folder of the headers, for C targets.
         .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
@@ -104,6 +120,12 @@ let package = Package(
         .target(
             name: "CoreRunLoopNats", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopNats"],
             path: "AddOns/Nats/Sources/CoreRunLoopNats", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopPropertyLists", dependencies: ["CoreRunLoop", "CCoreRunLoopPropertyLists"],
+            path: "AddOns/PropertyLists/Sources/CoreRunLoopPropertyLists", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopServices", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopServices"],
+            path: "AddOns/Services/Sources/CoreRunLoopServices", swiftSettings: strict),
         .target(name: "CoreRunLoopMainHook", path: "AddOns/Executors/Sources/CoreRunLoopMainHook"),
         .target(
             name: "CoreRunLoopMain", dependencies: ["CoreRunLoop", "CoreRunLoopMainHook"], path: "AddOns/Executors/Sources/CoreRunLoopMain",
@@ -180,6 +202,12 @@ let package = Package(
         .testTarget(
             name: "CoreRunLoopDistributedTests", dependencies: ["ActorProtocols", "CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"],
             path: "AddOns/Distributed/Tests/CoreRunLoopDistributedTests"),
+        .testTarget(
+            name: "CoreRunLoopPropertyListsTests", dependencies: ["CoreRunLoopPropertyLists"],
+            path: "AddOns/PropertyLists/Tests/CoreRunLoopPropertyListsTests"),
+        .testTarget(
+            name: "CoreRunLoopServicesTests", dependencies: ["CoreRunLoop", "CoreRunLoopServices"],
+            path: "AddOns/Services/Tests/CoreRunLoopServicesTests"),
         .testTarget(
             name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"],
             path: "AddOns/Foundation/Tests/CoreRunLoopFoundationTests"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command runloop with traces, and files of symbols, that change while they are read: each copy of a part of the file may differ from
- * the one before. The command says why it refuses a trace, or writes it in all three forms.
+ * The command runloop with traces that change while they are read: each copy of a part of the file may differ from the one before. The
+ * command says why it refuses a trace, or writes it in all three forms, and what is wrong in it. fuzz_symbols.c reads symbols.
  *
  * Input: two bytes for each copy that is taken, which say where it differs and how, then what differs in a small trace.
  * The command leaves its memory to the end of its process; here it is freed after each input.
@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../Tools/runloop/Sources/symbols.c" /* its list of tables is emptied after each input */
 #include "check.h"
+#include "regular_file.h"
+#include "runloop.h"
 
 enum { changes = 24, file_size = trace_file_rings_at + 2 * trace_file_step, blocks_most = 1 << 16 };
 
@@ -21,14 +22,6 @@ static const uint8_t *input;
 static size_t input_size;
 static unsigned copies;
 static unsigned char trace[file_size];
-static int opened_trace;
-static struct {
-    elf_header header;
-    elf_section sections[3];
-    elf_symbol symbols[4];
-    char names[16];
-} program;
-
 /* ---- the memory of the command ---- */
 
 static const volatile void *blocks[blocks_most];
@@ -79,8 +72,6 @@ static void free_all(void)
             blocks[i] = NULL;
         }
     }
-    tables = NULL;
-    bytes_left = 1 << 20;
 }
 
 /* ---- instead of command_line.c and regular_file.c ---- */
@@ -99,15 +90,11 @@ int misuse(const char *format, ...)
 
 int regular_file_open(const char *path, struct stat *ret_status, const char **ret_reason)
 {
-    bool is_trace = strcmp(path, "trace") == 0;
-    int descriptor = path[0] == '!' ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
-
+    CHECK(strcmp(path, "trace") == 0);
     *ret_reason = "";
     memset(ret_status, 0, sizeof *ret_status);
-    ret_status->st_size = is_trace ? (off_t)sizeof trace : (off_t)sizeof program;
-    ret_status->st_ino = is_trace ? 1 : 2;
-    opened_trace = is_trace ? descriptor : opened_trace;
-    return descriptor;
+    ret_status->st_size = (off_t)sizeof trace;
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* Changes the copy: its end is cut off, or some of 8 bytes are others, of which the last may be the upper one of a number. */
@@ -124,14 +111,12 @@ static size_t change_copy(unsigned char *bytes, size_t count, unsigned where, un
 
 size_t regular_file_copy(int descriptor, uint64_t at, void *ret_bytes, size_t size)
 {
-    const size_t whole = descriptor == opened_trace ? sizeof trace : sizeof program;
-    const unsigned char *from = descriptor == opened_trace ? trace : (const unsigned char *)&program;
-    size_t count = at < whole ? (size < whole - at ? size : (size_t)(whole - at)) : 0;
+    size_t count = at < sizeof trace ? (size < sizeof trace - at ? size : (size_t)(sizeof trace - at)) : 0;
     const uint8_t *change = copies < changes && 2 * copies + 1 < input_size ? input + 2 * copies : NULL;
 
     CHECK(descriptor >= 0);
     copies++;
-    memcpy(ret_bytes, from + (count > 0 ? at : 0), count);
+    memcpy(ret_bytes, trace + (count > 0 ? at : 0), count);
     return change ? change_copy(ret_bytes, count, change[0], change[1]) : count;
 }
 
@@ -139,6 +124,15 @@ uint64_t regular_file_skip(int descriptor, uint64_t at)
 {
     CHECK(descriptor >= 0);
     return at;
+}
+
+/* Instead of symbols.c: names that are the same for different functions, and one that is no text. */
+struct code_name symbol_name(struct process *process, uint64_t address)
+{
+    static const char *const names[] = {"one", "two", "</script>\"\x1b\xff", ""};
+
+    CHECK(address != 0);
+    return (struct code_name){names[address & 3], process->object_count > 0 && address & 4 ? "a.c:1" : ""};
 }
 
 /* ---- the trace ---- */
@@ -153,26 +147,6 @@ static void overlay(void *part, size_t size, size_t *from)
     }
 }
 
-static void make_program(size_t *from)
-{
-    memset(&program, 0, sizeof program);
-    memcpy(program.header.e_ident, ELFMAG "\2\1\1", 7);
-    program.header.e_shoff = sizeof program.header;
-    program.header.e_shentsize = sizeof(elf_section);
-    program.header.e_shnum = 3;
-    program.sections[1] = (elf_section){.sh_type = SHT_SYMTAB,
-                                        .sh_link = 2,
-                                        .sh_offset = (size_t)((char *)program.symbols - (char *)&program),
-                                        .sh_size = sizeof program.symbols};
-    program.sections[2] =
-        (elf_section){.sh_type = SHT_STRTAB, .sh_offset = (size_t)(program.names - (char *)&program), .sh_size = sizeof program.names};
-    for (unsigned i = 0; i < 4; i++) {
-        program.symbols[i] = (elf_symbol){.st_name = i + 1, .st_info = STT_FUNC, .st_shndx = 1, .st_value = i * 16, .st_size = 16};
-    }
-    memcpy(program.names, "\0one\0two\0three", sizeof program.names - 1);
-    overlay(&program, sizeof program, from);
-}
-
 static void make_ring(int number, size_t *from)
 {
     unsigned char *at = trace + trace_file_rings_at + number * trace_file_step;
@@ -181,8 +155,8 @@ static void make_ring(int number, size_t *from)
 
     *ring = (struct trace_ring){.is_made = 1, .thread = number, .name = "thread", .loop = 5, .waker = 6, .next = 40};
     for (uint32_t i = 0; i < 40; i++) {
-        events[i] =
-            (struct trace_event){.time_ns = i * 2 + number + 1, .stamp = i + 1, .kind = i % 16 + 1, .detail = 2, .object = 5, .value = i};
+        events[i] = (struct trace_event){
+            .time_ns = i * 2 + number + 1, .stamp = i + 1, .kind = i % (trace_kind_count - 1) + 1, .detail = 2, .object = 5, .value = i};
     }
     overlay(ring, sizeof *ring, from);
     overlay(events, 40 * sizeof *events, from);
@@ -210,7 +184,6 @@ static void make_trace(void)
     objects->size = object.size;
     memcpy(objects->records, &object, sizeof object);
     memcpy(objects->records + sizeof object, "/bin/prog", object.length);
-    make_program(&from);
     overlay(header, 96, &from);
     overlay(objects, 64, &from);
     make_ring(0, &from);
@@ -219,8 +192,10 @@ static void make_trace(void)
 
 static void export_trace(FILE *output)
 {
+    static char *files[] = {"trace"};
     struct traces traces = {0};
     struct story story;
+    int result;
 
     copies = 0;
     if (traces_add(&traces, "trace") == exit_success) {
@@ -230,6 +205,9 @@ static void export_trace(FILE *output)
         CHECK(write_perfetto(&story, output) == exit_success);
         CHECK(write_html(&story, output) == exit_success);
     }
+    copies = 0;
+    result = explain_traces(1, files, 10, input_size % 2 != 0);
+    CHECK(result == exit_success || result == exit_found || result == exit_error);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -240,6 +218,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (!output) {
         output = fopen("/dev/null", "w");
         CHECK(output && fputc(' ', output) == ' '); /* its buffer is made now */
+        stdout = output; /* of why */
         has_hooks = __sanitizer_install_malloc_and_free_hooks(note_block, forget_block) > 0;
         CHECK(has_hooks);
     }

@@ -14,9 +14,10 @@ FUZZ_ENGINE ?= -fsanitize=fuzzer
 FUZZ_FLAGS := -fuse-ld=lld -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_PARTS := $(SOURCES) $(filter-out Tests/Model/main.c Tests/Model/shrink.c,$(MODEL_SOURCES)) Tests/CTests/fake_kernel.c
 # The command runloop, but for its main function and what the target has in the place of others.
-FUZZ_trace_PARTS := $(patsubst %,Tools/runloop/Sources/%.c,allocation csv html lateness pair_table perfetto reading story words) \
+FUZZ_trace_PARTS := $(patsubst %,Tools/runloop/Sources/%.c,allocation csv html lateness pair_table perfetto reading requests story usage words Why/findings Why/why) \
 	Tools/command/Sources/json_string.c
-FUZZ_INCLUDES := -ITests/CTests -ITests/Model -IFuzz -ITools/command/Sources -ITools/runloop/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
+FUZZ_symbols_PARTS := Tools/runloop/Sources/Names/demangle.c
+FUZZ_INCLUDES := -ITests/CTests -ITests/Model -IFuzz -ITools/command/Sources -ITools/runloop/Sources $(if $(HAS_libdw),-DHAS_LIBDW) -DVIEWER='"Tools/runloop/Sources/viewer.html"'
 fuzz_objects = $(1:%.c=build/fuzz/%.o)
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
@@ -26,7 +27,7 @@ define fuzz_rule
 build/fuzz/$(notdir $(1:.c=)): $(call fuzz_objects,$(1) $(FUZZ_PARTS) $(2))
 	$$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_ENGINE) -pthread -o $$@ $$^ $(LIBS) $(3)
 endef
-$(foreach source,$(wildcard Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$(FUZZ_$(source:Fuzz/fuzz_%.c=%)_PARTS))))
+$(foreach source,$(wildcard Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$(FUZZ_$(source:Fuzz/fuzz_%.c=%)_PARTS),$(if $(filter Fuzz/fuzz_symbols.c,$(source)),$(RUNLOOP_LIBS)))))
 $(foreach name,$(ADD_ONS),$(foreach source,$(wildcard $($(name)_WING)/Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$($(name)_SOURCES) $($(name)_FUZZ_PARTS),$($(name)_LIBS)))))
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
 	$(Q)Fuzz/run '$(FUZZ_SECONDS)' '$(SEED)' $^

@@ -60,6 +60,8 @@ typedef struct {
     /** Like CFStringGetBytes; `used` is never NULL. */
     CFIndex (*encode)(CFStringEncoding encoding, const UniChar *units, CFIndex count, UInt8 lossByte, UInt8 *buffer, CFIndex size,
                       CFIndex *used);
+    /** Returns the name for people, which is immortal, or NULL. */
+    CFStringRef (*name)(CFStringEncoding encoding);
 } CRLStringEncodings;
 
 /**

@@ -273,8 +273,9 @@ CF_EXPORT CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int
  * Ownership: the caller releases the source; `info` is retained as the context says. A source that is invalidated earlier leaves the child
  * to the program.
  * Threads: any.
- * Errors: NULL when `pid` is no child that is still to be reaped, when `callout` is NULL, when the context's version is not 0, when the
- * kernel has no process descriptors (older than Linux 5.3), or when no descriptor or memory is left.
+ * Where there are no process descriptors, as before Linux 5.3 or under a filter of system calls, a thread waits for the child.
+ * Errors: NULL when `pid` is no child that is still to be reaped, when `callout` is NULL, when the context's version is not 0, or when no
+ * descriptor, memory or thread is left.
  */
 CF_EXPORT CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout,
                                                   const CRLSourceContext *context)

@@ -19,5 +19,5 @@ build/man/made: $(HEADERS) scripts/make-man scripts/declarations.py
 # A callback in these programs has parameters that it does not use.
 .PHONY: check-documents
 LIBRARY_CHECKS += check-documents
-check-documents: $(STATIC)
-	$(Q)$(PYTHON) scripts/check-documents --jobs $(TEST_JOBS) --c "$(COMPILE_PROGRAM) -Wno-unused-parameter" "$(PROGRAM_LIBS)"
+check-documents: $(plist_STATIC) $(services_STATIC) $(STATIC)
+	$(Q)$(PYTHON) scripts/check-documents --jobs $(TEST_JOBS) --c "$(COMPILE_PROGRAM) -Wno-unused-parameter" "$(plist_STATIC) $(services_STATIC) $(PROGRAM_LIBS)"

@@ -8,7 +8,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADERS = os.path.join(ROOT, "Headers")
 ROOTS = ("Sources", "AddOns", "Tools")  # of what is built: the library, its add-ons, its tools
 ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats", "CoreFoundation/CFPropertyList.h": "plist",
-                  "CoreFoundation/CFTimeZone.h": "plist", "CoreFoundation/CFStringEncodingExt.h": "plist"}  # the add-on library of each
+                  "CoreFoundation/CFTimeZone.h": "plist", "CoreFoundation/CFStringEncodingExt.h": "plist",
+                  "CRLFileSource.h": "services", "CRLChild.h": "services"}  # the add-on library of each
 ADD_ON_NAMES = {"PropertyLists": "plist"}  # of libraries whose name is not that of the wing
 
 
@@ -85,9 +86,12 @@ class Declaration:
 
 
 def public_headers():
+    """Without those of Apple's that only say that they are not there."""
     found = []
-    for folder, _, files in os.walk(HEADERS):
-        found += [os.path.relpath(os.path.join(folder, f), HEADERS) for f in files if f.endswith(".h")]
+    for path in glob.glob(HEADERS + "/**/*.h", recursive=True):
+        with open(path, encoding="utf-8") as file:
+            if "\n#error" not in file.read(200):
+                found.append(os.path.relpath(path, HEADERS))
     return sorted(found)
 
 

@@ -17,7 +17,7 @@ from documents import swift_options, testing_options
 SECONDS = 60  # a limit that only a failure waits for
 TEST_MAIN = "import Testing\n@main struct Main { static func main() async { await Testing.__swiftPMEntryPoint() as Never } }\n"
 TARGETS = ("CCoreRunLoop", "CoreRunLoopShims", "CoreRunLoop", "CoreRunLoopTesting", "CoreRunLoopTestingShims", "CoreRunLoopSwiftRuntime",
-           "CoreRunLoopExecutorsShims", "CoreRunLoopMainHook")
+           "CoreRunLoopExecutorsShims", "CoreRunLoopMainHook", "CCoreRunLoopServices", "CoreRunLoopServices")
 FOUNDATION_TARGETS = ("CoreRunLoopFoundation", "CoreRunLoopFoundationShims")
 
 
@@ -40,7 +40,7 @@ class Package:
 
     def __init__(self, binaries, folder):
         self.binaries, self.folder = binaries, folder
-        self.library = self._library("CoreRunLoop", TARGETS, ["-lbsd", "-lBlocksRuntime"])
+        self.library = self._library("CoreRunLoop", TARGETS, ["-lBlocksRuntime"])
         self.foundation_library = None
         self.lock = threading.Lock()
 

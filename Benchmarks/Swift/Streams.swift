@@ -157,12 +157,32 @@ func measureStreams(rounds: Int = 5) throws {
     print("\n`bytes()`: \(text(median(perByte))) ns a byte")
 }
 
+/// Blocks of a request that a task makes, those of its answer and of the two wake-ups of the pool included.
+private func measureRequest(_ count: Int = 1000) -> Double {
+    let done = DispatchSemaphore(value: 0)
+    let blocks = Counter()
+    Task.detached {
+        for index in 0..<2 * count {
+            if index == count { blocks.value = Int(allocations_so_far()) }
+            check(try await otherPorts.remote.requestBytes(number: 1, message).count == message.count)
+        }
+        blocks.value = Int(allocations_so_far()) - blocks.value
+        done.signal()
+    }
+    done.wait()
+    return Double(blocks.value) / Double(count)
+}
+
 /// Blocks that are allocated, as lines of a table for `make bench-check`.
 func printAllocations() throws {
     _ = echo_prepare(256)
     for way in waysOfThePackage.dropFirst(2) {
         print("echo-\(way.word)\t1\tallocations\t\(text(try measure(way, 1, 5000).allocations, 0))")
     }
+    print("request-task\t1\tallocations\t\(text(measureRequest(), 0))")
+    let makeTimer = { _ = Timer(timeInterval: .seconds(1), repeats: true) { _ in } }
+    _ = measure(10, thread_time_ns, makeTimer)
+    print("timer\t1\tallocations\t\(text(measure(100, thread_time_ns, makeTimer).allocations, 0))")
 }
 
 /// What `words` ask for, if that is about streams.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same echoes by SwiftNIO: `make bench-swift NIO=PATH`, where PATH is a checkout of it. Its dependencies lie beside it if
+// The same echoes and hops by SwiftNIO: `make bench-swift NIO=PATH`, where PATH is a checkout of it. Its dependencies lie beside it if
 // SWIFTCI_USE_LOCAL_DEPS is in the environment.
 
 #if HAS_NIO
@@ -48,6 +48,18 @@
             }
         },
     ]
+
+    private actor OnEventLoop {
+        let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+        var value = 0
+        func next() { value += 1 }
+    }
+    private let onEventLoop = OnEventLoop()
+    let crowdsOfNIO: [(name: String, hop: @Sendable () async -> Void)] = [
+        ("an actor on SwiftNIO's event loop", { await onEventLoop.next() })
+    ]
 #else
+    let crowdsOfNIO: [(name: String, hop: @Sendable () async -> Void)] = []
     let waysOfNIO: [EchoWay] = []
 #endif

@@ -369,11 +369,44 @@ func measureHops() async throws {
     stop.requestStop()
 }
 
+// MARK: Crowds
+
+/// Processor time, of all threads, of one of 1,000 tasks that hop once each.
+func measureCrowds() async throws {
+    let stop = RunLoop.StopToken()
+    let asleep = try Thread.runningLoop(name: "bench, asleep", until: stop)
+    asleep.busyWait = .zero
+    let onLoop = OnLoop(try Thread.runningLoop(name: "bench", until: stop))
+    let (onAsleep, onQueue, onPool) = (OnLoop(asleep), OnQueue(), OnPool())
+    let own: [(name: String, hop: @Sendable () async -> Void)] = [
+        ("a loop's actor", { await onLoop.next() }),
+        ("an actor of a loop that never waits awake", { await onAsleep.next() }),
+        ("an actor on a dispatch queue", { await onQueue.next() }),
+        ("an actor of the default executor", { await onPool.next() }),
+    ]
+    let ways = own + crowdsOfNIO
+    var times = [[Double]](repeating: [], count: ways.count)
+    for _ in 0..<roundsOfHops {
+        for (index, way) in ways.enumerated() {
+            let start = process_time_ns()
+            for _ in 0..<20 { await withTaskGroup { group in for _ in 0..<1000 { group.addTask { await way.hop() } } } }
+            times[index].append(Double(process_time_ns() - start) / 20_000)
+        }
+    }
+    print("\n| 1,000 tasks hop once each to | a task's processor time |\n|---|--:|")
+    for (index, way) in ways.enumerated() { print("| \(way.name) | \(text(median(times[index]))) ns |") }
+    stop.requestStop()
+}
+
 /// What the arguments say, if there are any.
 func runOneCase() throws -> Bool {
     let words = CommandLine.arguments.dropFirst()
     if words.isEmpty { return false }
     if try runStreams(Array(words)) { return true }
+    if words.first == "crowds" {
+        try RunLoop.runMain { try await Task.detached { try await measureCrowds() }.value }
+        return true
+    }
     let ways: [String: KeyPath<Case, () -> Void>] = ["c": \.cWay, "callback": \.overlaysCallback, "overlay": \.overlay]
     guard words.count == 3, let one = cases.first(where: { $0.word == words[1] }), let way = ways[words[2]], let count = Int(words[3])
     else { fatalError("usage: bench-swift [\(cases.map(\.word).joined(separator: "|")) c|callback|overlay count]") }
@@ -387,6 +420,11 @@ if try !runOneCase() {
     countObjects()
     stopOther.requestStop()
     try measurePosts()
-    try RunLoop.runMain { try await Task.detached { try await measureHops() }.value }
+    try RunLoop.runMain {
+        try await Task.detached {
+            try await measureHops()
+            try await measureCrowds()
+        }.value
+    }
     try measureStreams()
 }

@@ -387,6 +387,8 @@ CF_EXPORT CFStringRef CFCopyTypeIDDescription(CFTypeID type_id) CRL_LINK(CFCopyT
 /**
  * Returns whether two objects are the same or, where their type compares values, have equal values.
  *
+ * Two different collections that are in more than 1024 others are taken for unequal.
+ *
  * `object1` and `object2` are any objects; objects of different types are never equal.
  * Threads: any, as long as no other changes the objects.
  * Errors: NULL stops the process with a message.

@@ -103,7 +103,7 @@ CF_EXPORT CFPropertyListRef CFPropertyListCreateWithStream(CFAllocatorRef alloca
  * Threads: any.
  * Errors: NULL, with `*error` set unless `error` is NULL, when the tree is not valid in that format and when there is no memory.
  * Differs from Apple: XML has U+FFFD for half of a surrogate pair, which ends the string there. A date that is no number, or beyond 2^31
- * years, is refused for XML.
+ * years, is refused for XML, and so is a tree that has more than 64 MB and 64 times what it has with each container once.
  */
 CF_EXPORT CFDataRef CFPropertyListCreateData(CFAllocatorRef allocator, CFPropertyListRef propertyList, CFPropertyListFormat format,
                                              CFOptionFlags options, CFErrorRef *error)

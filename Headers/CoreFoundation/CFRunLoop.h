@@ -152,7 +152,8 @@ CF_EXPORT CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef rl, CFRunLoo
  * Runs the calling thread's loop in the default mode until it is stopped or the mode has nothing left to wait for.
  *
  * Threads: any, for its own loop; runs may be nested.
- * Differs from Apple: without the dispatch library in the process the main loop, too, returns when its default mode is empty.
+ * Differs from Apple: without the dispatch library in the process the main loop, too, returns when its default mode is empty. If it is
+ * empty from the beginning, a line on standard error says so once.
  */
 CF_EXPORT void CFRunLoopRun(void) CRL_LINK(CFRunLoopRun);
 

@@ -360,7 +360,7 @@ CF_EXPORT Boolean CFStringIsEncodingAvailable(CFStringEncoding encoding) CRL_LIN
  * Returns the name of an encoding, for people.
  * Ownership: the string is immortal.
  * Threads: any.
- * Errors: NULL for an encoding that this library does not know.
+ * Errors: NULL for an encoding that neither this library nor an add-on library knows.
  */
 CF_EXPORT CFStringRef CFStringGetNameOfEncoding(CFStringEncoding encoding) CRL_LINK(CFStringGetNameOfEncoding)
     CF_RETURNS_NOT_RETAINED;

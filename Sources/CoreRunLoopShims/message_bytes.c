@@ -211,7 +211,7 @@ struct async_requests *shim_requests_start(CFRunLoopRef *ret_loop)
 }
 
 struct async_request *shim_request_create(CFMessagePortRef port, int32_t number, const uint8_t *bytes, intptr_t length, int64_t limit_ns,
-                                          shim_request_ended ended, void *info)
+                                          shim_request_ended ended)
 {
     CFDataRef data = overlay_data_to_give(bytes, (uint64_t)length);
     struct async_request *request = NULL;
@@ -219,16 +219,16 @@ struct async_request *shim_request_create(CFMessagePortRef port, int32_t number,
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now); /* the clock of the thread that serves, not a test's */
     if (data) {
-        request = overlay_request_create(port, number, data, deadline_after(now.tv_sec * INT64_C(1000000000) + now.tv_nsec, limit_ns),
-                                         ended, info);
+        request =
+            overlay_request_create(port, number, data, deadline_after(now.tv_sec * INT64_C(1000000000) + now.tv_nsec, limit_ns), ended);
         CFRelease(data);
     }
     return request;
 }
 
-void shim_request_send(struct async_requests *requests, struct async_request *request)
+void shim_request_send(struct async_requests *requests, struct async_request *request, void *info)
 {
-    overlay_request_send(requests, request);
+    overlay_request_send(requests, request, info);
 }
 
 void shim_request_cancel(struct async_request *request)

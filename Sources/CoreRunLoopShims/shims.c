@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -24,6 +25,13 @@
 #include "Overlay/overlay.h"
 #include "Support/barrier.h"
 #include "Support/lock.h"
+
+bool shim_has_processors(void)
+{
+    cpu_set_t processors; /* a machine with more than it has room for has several */
+
+    return sched_getaffinity(0, sizeof processors, &processors) != 0 || CPU_COUNT(&processors) > 1;
+}
 
 bool shim_can_fence_everywhere(void)
 {

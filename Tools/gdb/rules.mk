@@ -17,8 +17,8 @@ $(DEBUGGED): Tools/gdb/Tests/debugged.c $(SHARED) $(B)/libcorerunloop.so
 	$(Q)$(COMPILE_PROGRAM) -g -rdynamic -o $@ $< -L$(B) -lcorerunloop
 
 .PHONY: check-gdb
-check-gdb: $(DEBUGGED)
-	$(Q)Tools/gdb/Tests/test_gdb Tools/gdb/Sources/corerunloop-gdb.py $(SHARED) $(DEBUGGED)
+check-gdb: $(DEBUGGED) $(B)/troubled
+	$(Q)Tools/gdb/Tests/test_gdb Tools/gdb/Sources/corerunloop-gdb.py $(SHARED) $(DEBUGGED) $(B)/troubled
 
 install:: all
 	$(Q)$(INSTALL) -d $(D_GDB)

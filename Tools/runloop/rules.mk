@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The command runloop. It reads files and needs nothing of the library. The page of its traces is a file of its own, which the command carries.
+# Names of functions are read by elfutils, if its header is here.
 
 ### check-runloop    tests the command runloop, its page in a browser if chromium is here, and runloop top
 
@@ -10,11 +11,13 @@ WING_CHECK_NEEDS += $(B)/runloop-testing $(B)/traced
 
 all: $(RUNLOOP)
 # The page is no source, and the objects that carry it depend on it.
-RUNLOOP_FLAGS := -ITools/command/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
+HAS_libdw := $(shell echo '\#include <elfutils/libdwfl.h>' | $(CC) $(CPPFLAGS) -E -x c - > /dev/null 2>&1 && echo yes)
+RUNLOOP_LIBS := $(if $(HAS_libdw),-ldw -lelf) -lm -ldl
+RUNLOOP_FLAGS := $(if $(HAS_libdw),-DHAS_LIBDW) -ITools/runloop/Sources -ITools/command/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
 $(call objects,tools/runloop,Tools/runloop/Sources,$(RUNLOOP_FLAGS))
 $(call objects,tools/runloop-testing,Tools/runloop/Sources,-DCRL_TESTING $(RUNLOOP_FLAGS))
 $(call objects,tools/runloop-tests,Tools/runloop/Tests,-DCRL_TESTING)
-RUNLOOP_SOURCES := $(wildcard Tools/runloop/Sources/*.c)
+RUNLOOP_SOURCES := $(wildcard Tools/runloop/Sources/*.c Tools/runloop/Sources/*/*.c)
 RUNLOOP_OBJECTS := $(RUNLOOP_SOURCES:Tools/runloop/Sources/%.c=$(B)/tools/runloop/%.o)
 RUNLOOP_TESTING_OBJECTS := $(RUNLOOP_SOURCES:Tools/runloop/Sources/%.c=$(B)/tools/runloop-testing/%.o) $(B)/tools/runloop-tests/broken_invariant.o
 $(B)/tools/runloop/html.o $(B)/tools/runloop-testing/html.o: Tools/runloop/Sources/viewer.html
@@ -26,17 +29,20 @@ $(RUNLOOP): $(RUNLOOP_OBJECTS) $(RUNLOOP_COMMON)
 $(RUNLOOP_TESTING): $(RUNLOOP_TESTING_OBJECTS) $(RUNLOOP_COMMON)
 $(RUNLOOP) $(RUNLOOP_TESTING):
 	$(SAY) LINK $@
-	$(Q)$(LINK) -o $@ $^ -lm $(TEST_LIBS)
+	$(Q)$(LINK) -o $@ $^ $(RUNLOOP_LIBS) $(TEST_LIBS)
 
 # As a user would build it.
 TRACED := $(B)/traced
-$(TRACED): Tools/runloop/Tests/traced.c $(STATIC)
+TROUBLED := $(B)/troubled
+$(TRACED) $(TROUBLED): $(B)/%: Tools/runloop/Tests/%.c $(STATIC)
 	$(SAY) CC $@
 	$(Q)$(COMPILE_PROGRAM) -o $@ $< $(PROGRAM_LIBS)
 
 .PHONY: check-runloop
-check-runloop: $(RUNLOOP_TESTING) $(TRACED) $(DEBUGGED)
+check-runloop: $(RUNLOOP_TESTING) $(TRACED) $(TROUBLED) $(DEBUGGED) $(SHARED)
 	$(Q)Tools/runloop/Tests/test_runloop $(RUNLOOP_TESTING) $(TRACED)
+	$(Q)Tools/runloop/Tests/test_names $(RUNLOOP_TESTING) $(TRACED) $(SHARED)
+	$(Q)Tools/runloop/Tests/test_why $(RUNLOOP_TESTING) $(TROUBLED)
 	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP_TESTING) $(TRACED)
 	$(Q)Tools/runloop/Tests/test_top $(RUNLOOP_TESTING) $(SHARED) $(DEBUGGED)
 

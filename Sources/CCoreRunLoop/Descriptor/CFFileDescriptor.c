@@ -397,6 +397,7 @@ NOT_CHECKED static void perform_descriptor(void *object, CFRunLoopSourceRef sour
     invariant_not_held(item_lock(f));
     mark = cleanup_push(loop, end_abandoned_call, f);
     trace_callout_begin(trace_descriptor, f, (void (*)(void))f->callout);
+    trace_note_descriptor(fired, f, item_lock(f), &f->descriptor);
     f->callout(f, fired, f->info.info);
     trace_callout_end(trace_descriptor, f);
     cleanup_pop(loop, mark);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signal sources (signalfd) and child sources (pidfd). Each is a run loop source with a descriptor that the library opens, and a typed
- * callback.
+ * Signal sources (signalfd) and child sources (pidfd, or the pipe of a thread that waits). Each is a run loop source with a descriptor that
+ * the library opens, and a typed callback.
  *
  * Threads: any thread may create a source. All fields are constant from then on, and need no lock. The callbacks run on the loop's thread.
  * The source owns its struct watched, and with it the descriptor and the program's info; all three end when the source is freed.
@@ -22,7 +22,7 @@
 
 /* The part of a source of either kind that is this file's own. */
 struct watched {
-    int descriptor; /* a signalfd or pidfd of the library's own: closed when the source is freed */
+    int descriptor; /* a signalfd, pidfd or pipe of the library's own: closed when the source is freed */
     pid_t pid; /* of a child source; else 0 */
     int signal; /* of a signal source; else 0 */
     CRLSignalCallBack signal_callout; /* of a signal source; else NULL */
@@ -150,7 +150,7 @@ static void perform_child(void *info, CFRunLoopSourceRef source, uint32_t ready)
     }
     invariant(watched->child_callout && watched->pid > 0);
     object_retain(source); /* the callback may drop the program's reference */
-    descriptor_source_set_interest(source, 0); /* the pidfd stays readable: a nested run must not call a second time */
+    descriptor_source_set_interest(source, 0); /* the descriptor stays readable: a nested run must not call a second time */
     mark = cleanup_push(loop, end_child_source, source);
     trace_callout_begin(trace_child_source, source, (void (*)(void))watched->child_callout);
     watched->child_callout(source, watched->pid, result > 0 ? status : -1, watched->context.info);
@@ -168,6 +168,9 @@ CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFI
         return NULL;
     }
     parts.descriptor = kernel.process_open(pid);
+    if (parts.descriptor == -ENOSYS || parts.descriptor == -EPERM || parts.descriptor == -EACCES) {
+        parts.descriptor = kernel.process_await(pid); /* an old kernel, or a filter of system calls */
+    }
     if (parts.descriptor < 0) {
         return NULL;
     }

@@ -171,6 +171,7 @@ static void yield_thread(void)
         .signal_unexpect = kernel_signal_unexpect,       \
         .process_is_child = process_is_child,            \
         .process_open = process_open,                    \
+        .process_await = kernel_process_await,           \
         .process_reap = process_reap,                    \
         .fork_mark = kernel_fork_mark,                   \
         .fence_threads = fence_threads,                  \

@@ -134,6 +134,7 @@ struct kernel {
     void (*signal_unexpect)(int signal);
     bool (*process_is_child)(pid_t pid); /* a child that is still to be reaped */
     int (*process_open)(pid_t pid); /* a pidfd */
+    int (*process_await)(pid_t pid); /* the same without pidfds: readable once the child has ended, by a thread that waits for it */
     int (*process_reap)(pid_t pid, int *ret_status); /* waitpid without waiting: 0 still running, 1 ended, negative errno */
 
     /* Returns a word that reads as zero in a child, however the child was made, or NULL if there is none. The parent writes into it. */

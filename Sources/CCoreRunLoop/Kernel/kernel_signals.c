@@ -4,13 +4,19 @@
 #include "Kernel/kernel_signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#include "Kernel/kernel_descriptors.h"
+#include "Kernel/kernel_result.h"
 
 static _Atomic unsigned sources_of[NSIG]; /* sources that wait for each signal */
 static atomic_bool was_ignored[NSIG]; /* the action before the handler's: SIG_IGN, not the default one */
@@ -76,7 +82,7 @@ void kernel_signal_unexpect(int number)
     atomic_fetch_sub_explicit(&sources_of[number], 1, memory_order_acq_rel);
 }
 
-int kernel_thread_start(void *(*function)(void *info), const char *name)
+static int start_thread(void *(*function)(void *info), void *info, const char *name)
 {
     pthread_t thread;
     sigset_t all;
@@ -85,11 +91,56 @@ int kernel_thread_start(void *(*function)(void *info), const char *name)
 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread has its creator's mask from its first instruction on */
-    result = pthread_create(&thread, NULL, function, NULL);
+    result = pthread_create(&thread, NULL, function, info);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (result == 0) {
         (void)pthread_setname_np(thread, name);
         (void)pthread_detach(thread); /* last: a detached thread that has ended is no longer there to be named */
     }
     return -result;
+}
+
+int kernel_thread_start(void *(*function)(void *info), const char *name)
+{
+    return start_thread(function, NULL, name);
+}
+
+struct awaited_process {
+    pid_t pid;
+    int writer;
+};
+
+static void *await_process(void *info)
+{
+    struct awaited_process *awaited = info;
+    siginfo_t unused;
+
+    while (waitid(P_PID, (id_t)awaited->pid, &unused, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+    (void)!write(awaited->writer, "", 1); /* SIGPIPE, if nobody reads any more, is blocked, and ends with this thread */
+    (void)close(awaited->writer);
+    free(awaited);
+    return NULL;
+}
+
+int kernel_process_await(pid_t pid)
+{
+    int saved = errno;
+    struct awaited_process *awaited = malloc(sizeof *awaited);
+    int ends[2];
+    int result = awaited ? result_of(pipe2(ends, O_CLOEXEC), saved) : -ENOMEM;
+
+    if (result == 0) {
+        *awaited = (struct awaited_process){.pid = pid, .writer = kernel_above_streams(ends[1])};
+        ends[0] = kernel_above_streams(ends[0]);
+        result = ends[0] < 0 ? ends[0] : awaited->writer < 0 ? awaited->writer : start_thread(await_process, awaited, "child");
+        if (result == 0) {
+            return ends[0];
+        }
+        (void)close(ends[0]);
+        (void)close(awaited->writer);
+    }
+    free(awaited);
+    errno = saved;
+    return result;
 }

@@ -62,6 +62,7 @@
 #pragma redefine_extname kernel_port_stop_receiving crl_kernel_port_stop_receiving
 #pragma redefine_extname kernel_port_wait crl_kernel_port_wait
 #pragma redefine_extname kernel_ports crl_kernel_ports
+#pragma redefine_extname kernel_process_await crl_kernel_process_await
 #pragma redefine_extname kernel_resume_open crl_kernel_resume_open
 #pragma redefine_extname kernel_set_add crl_kernel_set_add
 #pragma redefine_extname kernel_set_add_edge crl_kernel_set_add_edge

@@ -306,13 +306,14 @@ void overlay_requests_destroy(struct async_requests *requests)
 }
 
 struct async_request *overlay_request_create(CFMessagePortRef remote, int32_t number, CFDataRef data, int64_t deadline_ns,
-                                             void (*ended)(void *info, int32_t result, uint32_t status, CFDataRef reply), void *info)
+                                             void (*ended)(void *info, int32_t result, uint32_t status, CFDataRef reply))
 {
-    return async_request_create(remote, number, data, deadline_ns, ended, info);
+    return async_request_create(remote, number, data, deadline_ns, ended, NULL);
 }
 
-void overlay_request_send(struct async_requests *requests, struct async_request *request)
+void overlay_request_send(struct async_requests *requests, struct async_request *request, void *info)
 {
+    async_request_set_info(request, info);
     async_request_send(requests, request);
 }
 

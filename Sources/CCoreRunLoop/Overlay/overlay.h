@@ -188,14 +188,14 @@ void overlay_requests_destroy(struct async_requests *requests);
 /* A result beside those of CFMessagePortSendRequest: the request was cancelled. */
 enum { overlay_request_cancelled = 1 };
 /*
- * Makes a request, which overlay_request_send hands over once; then `ended` is called once, on the thread of the loop. The caller has a
- * reference of its own. NULL if there is no memory.
+ * Makes a request, which overlay_request_send hands over once; then `ended` is called once with its info, on the thread of the loop. The
+ * caller has a reference of its own. NULL if there is no memory.
  */
 struct async_request;
 struct async_request *overlay_request_create(CFMessagePortRef remote, int32_t number, CFDataRef data, int64_t deadline_ns,
-                                             void (*ended)(void *info, int32_t result, uint32_t status, CFDataRef reply), void *info);
-void overlay_request_send(struct async_requests *requests, struct async_request *request);
-/* Ends a request that was handed over, if it is not over. Any thread. */
+                                             void (*ended)(void *info, int32_t result, uint32_t status, CFDataRef reply));
+void overlay_request_send(struct async_requests *requests, struct async_request *request, void *info);
+/* Ends a request if it is not over. One that is not handed over yet ends when it is. Any thread. */
 void overlay_request_cancel(struct async_request *request);
 void overlay_request_release(struct async_request *request);
 

@@ -5,6 +5,7 @@
 #pragma redefine_extname added_bytes_per_unit crl_added_bytes_per_unit
 #pragma redefine_extname added_decode crl_added_decode
 #pragma redefine_extname added_encode crl_added_encode
+#pragma redefine_extname added_encoding_name crl_added_encoding_name
 #pragma redefine_extname added_type_name crl_added_type_name
 #pragma redefine_extname allocator_allocate crl_allocator_allocate
 #pragma redefine_extname allocator_allocate_zeroed crl_allocator_allocate_zeroed

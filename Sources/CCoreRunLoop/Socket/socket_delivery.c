@@ -134,6 +134,7 @@ void delivery_call(struct delivery *delivery, CFSocketCallBackType type, CFDataR
     invariant(type == kCFSocketConnectCallBack || type == kCFSocketWriteCallBack || type == s->reading);
     invariant_not_held(item_lock(s));
     trace_callout_begin(trace_socket, s, (void (*)(void))s->callout);
+    trace_note_descriptor(type == kCFSocketConnectCallBack || type == kCFSocketWriteCallBack ? 2 : 1, s, item_lock(s), &s->native);
     s->callout(s, type, address, data, delivery->info);
     trace_callout_end(trace_socket, s);
 }

@@ -24,6 +24,8 @@ struct JobQueue: Sendable {
     var staysAwake = false
     /// When the last drain ended, by the loop's clock.
     var drainEnd: Int64 = 0
+    /// The task whose job was all that the last drain ran, by its address, which may be another one's by now; 0 if there was more.
+    var lastAlone: UInt = 0
 }
 
 /// The jobs that a drain has taken: not on its stack, which an exit out of a job leaves. Only the thread that drains touches it, and then
@@ -31,6 +33,9 @@ struct JobQueue: Sendable {
 final class TakenJobs {
     fileprivate var batch: [UnownedJob] = []
     private var position = 0
+
+    /// The task of the only job, which is the job, by its address; 0 if there are more.
+    fileprivate var alone: UInt { batch.count == 1 ? address(of: batch[0]) : 0 }
 
     fileprivate func next() -> UnownedJob? {
         guard position < batch.count else { return nil }
@@ -52,6 +57,8 @@ extension RunLoop: SerialExecutor, TaskExecutor {
     /// How long a loop stays awake between jobs that come quickly. A task that hops to the loop and back comes again after about as long as
     /// it takes to wake a thread twice.
     private static let busyWaitBetweenJobs = Duration.microseconds(100)
+
+    private static let hasProcessors = shim_has_processors()
 
     /// Queues a job of a task; it runs on the loop's thread, while the loop runs in a common mode. Called by Swift.
     public func enqueue(_ job: consuming ExecutorJob) {
@@ -94,6 +101,7 @@ extension RunLoop: SerialExecutor, TaskExecutor {
         let thread = ThreadState.current
         thread.drained = self
         var left = Self.budget
+        let alone = taken.alone
         while left > 0 && !taken.batch.isEmpty {
             left -= taken.batch.count
             while let job = taken.next() {
@@ -103,6 +111,7 @@ extension RunLoop: SerialExecutor, TaskExecutor {
             if left > 0 { jobs.withLock { swap(&$0.waiting, &taken.batch) } }
         }
         thread.drained = nil
+        jobs.withLock { $0.lastAlone = left == Self.budget - 1 ? alone : 0 }
         endDrain()
     }
 
@@ -117,7 +126,8 @@ extension RunLoop: SerialExecutor, TaskExecutor {
         }
     }
 
-    /// Stays awake between jobs that come quickly after one another, unless the program has chosen how to wait.
+    /// Stays awake between the jobs of one task that come quickly, unless the program has chosen how to wait. Many tasks gain more if their
+    /// jobs gather while the loop is woken.
     private func chooseWait(_ jobs: inout JobQueue) {
         if jobs.hasChosenWait { return }
         if CRLRunLoopGetBusyWait(loop) != (jobs.staysAwake ? Self.busyWaitBetweenJobs.inSeconds : 0) {
@@ -125,7 +135,10 @@ extension RunLoop: SerialExecutor, TaskExecutor {
             return
         }
         // A clock that a test moves by hand may stand still. A loop that stays awake by it would never sleep.
-        let comesQuickly = !shim_clock_is_by_hand() && shim_monotonic_ns() - jobs.drainEnd <= Self.busyWaitBetweenJobs.inNanoseconds
+        let pause = shim_monotonic_ns() - jobs.drainEnd
+        let isSame = taken.alone != 0 && taken.alone == jobs.lastAlone
+        let comesQuickly =
+            isSame && pause <= Self.busyWaitBetweenJobs.inNanoseconds && Self.hasProcessors && !shim_clock_is_by_hand()
         if comesQuickly != jobs.staysAwake {
             jobs.staysAwake = comesQuickly
             CRLRunLoopSetBusyWait(loop, comesQuickly ? Self.busyWaitBetweenJobs.inSeconds : 0)

@@ -293,8 +293,8 @@ extension RunLoop {
     /// processor to other threads that want it. Timers, limits, and the events that end a wait are not affected. May be set and read from
     /// any thread; a new value counts from the loop's next wait on.
     ///
-    /// A loop that is an executor sets this by itself, unless the program has set it. It chooses a tenth of a millisecond while jobs come
-    /// that quickly after one another, and zero otherwise. The corresponding C functions are `CRLRunLoopSetBusyWait` and
+    /// A loop that is an executor sets this by itself, unless the program has set it. It chooses a tenth of a millisecond while the jobs of
+    /// one task come that quickly, on several processors, and zero otherwise. The corresponding C functions are `CRLRunLoopSetBusyWait` and
     /// `CRLRunLoopGetBusyWait`.
     public var busyWait: Duration {
         get { .seconds(CRLRunLoopGetBusyWait(loop)) }

@@ -82,7 +82,7 @@ extension MessagePort {
         /// Any thread may use the C answer, once.
         @safe private enum State: @unchecked Sendable {
             case waiting(OpaquePointer, [UInt8])
-            case running(OpaquePointer, Task<Void, Never>)
+            case running(OpaquePointer, Task<Void, Never>?)
             case over
         }
         private let state: Mutex<State>
@@ -117,20 +117,28 @@ extension MessagePort {
 
         /// Begins the request's task; false if the caller has left. The handler hears of the task's end.
         func begin(_ handler: ConcurrentRequestHandler, _ serve: @escaping @Sendable ([UInt8]) async throws -> [UInt8]?) -> Bool {
-            state.withLock { state in
-                guard case .waiting(let deferred, let bytes) = state else { return false }
-                let task = Task {
-                    do {
-                        let answer = try await MessagePort.$served.withValue(self.served) { try await serve(bytes) }
-                        self.answer(answer == nil ? SHIM_MALFORMED : SHIM_ANSWERED, answer ?? [])
-                    } catch {
-                        self.answer(SHIM_FAILED, Array("\(error)".utf8))
-                    }
-                    handler.hasEnded()
-                }
-                state = unsafe .running(deferred, task)
-                return true
+            let bytes = state.withLock { state -> [UInt8]? in
+                guard case .waiting(let deferred, let bytes) = state else { return nil }
+                state = unsafe .running(deferred, nil)
+                return bytes
             }
+            guard let bytes else { return false }
+            let task = Task {  // outside the lock, at which it may stop before this function goes on
+                do {
+                    let answer = try await MessagePort.$served.withValue(self.served) { try await serve(bytes) }
+                    self.answer(answer == nil ? SHIM_MALFORMED : SHIM_ANSWERED, answer ?? [])
+                } catch {
+                    self.answer(SHIM_FAILED, Array("\(error)".utf8))
+                }
+                handler.hasEnded()
+            }
+            let isOver = state.withLock { state in
+                guard case .running(let deferred, _) = state else { return true }
+                state = unsafe .running(deferred, task)
+                return false
+            }
+            if isOver { task.cancel() }  // it has answered, or its caller has left meanwhile
+            return true
         }
 
         private func answer(_ status: Int, _ bytes: [UInt8]) {

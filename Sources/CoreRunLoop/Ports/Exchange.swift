@@ -11,16 +11,17 @@ extension MessagePort {
     public struct Exchange<Request: Sendable, Reply: Sendable>: Sendable {
         /// The message's number.
         public let number: Int32
-        let encodeRequest: @Sendable (Request) -> [UInt8]
+        let encodeRequest: @Sendable (Request) throws -> [UInt8]
         let decodeRequest: @Sendable ([UInt8]) -> Request?
-        let encodeReply: @Sendable (Reply) -> [UInt8]
+        let encodeReply: @Sendable (Reply) throws -> [UInt8]
         let decodeReply: @Sendable ([UInt8]) -> Reply?
 
-        /// Describes an exchange by four closures; the two that decode return `nil` for bytes that are malformed.
+        /// Describes an exchange by four closures; the two that decode return `nil` for bytes that are malformed. What is thrown for a
+        /// request ends the call, and the text of what is thrown for an answer reaches the caller as ``PortError/failed(_:)``.
         public init(
-            number: Int32, encodeRequest: @escaping @Sendable (Request) -> [UInt8],
+            number: Int32, encodeRequest: @escaping @Sendable (Request) throws -> [UInt8],
             decodeRequest: @escaping @Sendable ([UInt8]) -> Request?,
-            encodeReply: @escaping @Sendable (Reply) -> [UInt8], decodeReply: @escaping @Sendable ([UInt8]) -> Reply?
+            encodeReply: @escaping @Sendable (Reply) throws -> [UInt8], decodeReply: @escaping @Sendable ([UInt8]) -> Reply?
         ) {
             self.number = number
             self.encodeRequest = encodeRequest

@@ -90,14 +90,18 @@ extension MessagePort {
 
     /// Answers requests of one kind, at once.
     final class ExchangeRequestHandler: RequestHandler {
-        private let function: @Sendable (_ bytes: [UInt8]) -> [UInt8]?
+        private let function: @Sendable (_ bytes: [UInt8]) throws -> [UInt8]?
 
         /// `function` returns `nil` for bytes that are malformed.
-        init(_ function: @escaping @Sendable (_ bytes: [UInt8]) -> [UInt8]?) { self.function = function }
+        init(_ function: @escaping @Sendable (_ bytes: [UInt8]) throws -> [UInt8]?) { self.function = function }
 
         func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
-            guard let answer = function([UInt8](copying: bytes)) else { return reply.refuse(SHIM_MALFORMED) }
-            unsafe reply.set(answer.span.bytes)
+            do {
+                guard let answer = try function([UInt8](copying: bytes)) else { return reply.refuse(SHIM_MALFORMED) }
+                unsafe reply.set(answer.span.bytes)
+            } catch {
+                reply.refuse(SHIM_FAILED, "\(error)")
+            }
         }
     }
 

@@ -20,7 +20,7 @@ extension MessagePort {
         _ exchange: Exchange<Request, Reply>, _ reply: @escaping @isolated(any) @Sendable (Request) -> Reply
     ) {
         let reply = answeringOnActorOf(reply)
-        let handler = ExchangeRequestHandler { bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
+        let handler = ExchangeRequestHandler { bytes in try exchange.decodeRequest(bytes).map { try exchange.encodeReply(reply($0)) } }
         set(handler, of: exchange.number)
     }
 
@@ -54,7 +54,7 @@ extension MessagePort {
         if limit < 1 { fault("a handler of requests cannot run \(limit) at a time; the bound is 1 or more") }
         let handler = ConcurrentRequestHandler(limit, owner) { bytes in
             guard let request = exchange.decodeRequest(bytes) else { return nil }
-            return exchange.encodeReply(try await reply(request))
+            return try exchange.encodeReply(try await reply(request))
         }
         set(handler, of: exchange.number)
     }
@@ -124,7 +124,7 @@ extension MessagePort {
     public func request<Request, Reply>(
         _ exchange: Exchange<Request, Reply>, _ request: Request, timeout: Duration = .seconds(30)
     ) async throws -> Reply {
-        let bytes = try await requestBytes(number: exchange.number, exchange.encodeRequest(request), timeout: timeout)
+        let bytes = try await requestBytes(number: exchange.number, try exchange.encodeRequest(request), timeout: timeout)
         guard let reply = exchange.decodeReply(bytes) else { throw PortError.malformed(exchange.number) }
         return reply
     }
@@ -136,12 +136,10 @@ extension MessagePort {
         if timeout < .zero { throw PortError.invalidTimeout(timeout) }
         try Task.checkCancellation()
         guard let remote = isRemote ? cfMessagePort : remotePort() else { throw PortError.invalid(label) }
-        let pending = PendingRequest()
-        let outcome = await withTaskCancellationHandler {
-            await withCheckedContinuation { pending.send(to: remote, number, bytes, Self.limit(timeout.inSeconds), $0) }
-        } onCancel: {
-            pending.cancel()
-        }
+        guard let service = RequestService.shared,
+            let pending = PendingRequest(to: remote, number, bytes, Self.limit(timeout.inSeconds))
+        else { throw PortError.transport }
+        let outcome = await pending.outcome(service)
         if outcome.result == SHIM_REQUEST_CANCELLED { throw CancellationError() }
         if outcome.result == -3 || outcome.result == -5 { CFMessagePortInvalidate(remote) }  // its peer has gone
         try check(Int32(outcome.result))

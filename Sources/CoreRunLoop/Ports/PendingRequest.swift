@@ -43,7 +43,7 @@ import Synchronization
     /// Ends the requests of a thread that ends.
     func end() { unsafe shim_requests_end(requests) }
 
-    func send(_ request: OpaquePointer) { unsafe shim_request_send(requests, request) }
+    func send(_ request: OpaquePointer, _ info: UnsafeMutableRawPointer) { unsafe shim_request_send(requests, request, info) }
 
     /// Adds a source whose closure calls none of the program's code.
     func add(_ source: some RunLoopSource) { CFRunLoopAddSource(loop, source.cfRunLoopSource, CFRunLoopMode.defaultMode) }
@@ -53,77 +53,40 @@ import Synchronization
 }
 
 /// One request. It ends once, whatever comes first: its answer, its deadline, a cancellation, the end of the port.
-final class PendingRequest: Sendable {
+@safe struct PendingRequest: ~Copyable, @unchecked Sendable {
     struct Outcome: Sendable {
         let result: Int
         var status: UInt32 = 0
-        var bytes: [UInt8] = []
+        var reply: CFData?
+        var bytes: [UInt8] { reply.map { [UInt8]($0) } ?? [] }
     }
+    private typealias Continuation = UnsafeContinuation<Outcome, Never>
     /// Any thread may use the C request: it has a lock of its own.
-    @safe private enum State: @unchecked Sendable {
-        case new
-        case cancelled
-        case sent(OpaquePointer)
-        case over
-    }
-    private let state = Mutex(State.new)
-    private let continuation = Mutex<CheckedContinuation<Outcome, Never>?>(nil)
+    private let request: OpaquePointer
 
-    func send(
-        to port: CFMessagePort, _ number: Int32, _ bytes: [UInt8], _ limit: Int64, _ continuation: CheckedContinuation<Outcome, Never>
-    ) {
-        guard let service = RequestService.shared else { return continuation.resume(returning: Outcome(result: -4)) }
-        self.continuation.withLock { $0 = continuation }
-        let info = unsafe retainedInfo(self)
+    /// `nil` when there is no memory.
+    init?(to port: CFMessagePort, _ number: Int32, _ bytes: [UInt8], _ limit: Int64) {
         let request = unsafe bytes.withUnsafeBufferPointer { bytes in
-            unsafe shim_request_create(port, number, bytes.baseAddress, bytes.count, limit, Self.ended, info)
-        }
-        guard let request = unsafe request else {
-            unsafe releaseInfo(info)
-            return resume(Outcome(result: -4))
-        }
-        let wasCancelled = state.withLock { state in
-            if case .cancelled = state { return true }
-            state = unsafe .sent(request)
-            unsafe service.send(request)
-            return false
-        }
-        if wasCancelled {
-            unsafe shim_request_release(request)
-            unsafe releaseInfo(info)
-            resume(Outcome(result: Int(SHIM_REQUEST_CANCELLED)))
-        }
-    }
-
-    /// Any thread, also before the sending and after the end.
-    func cancel() {
-        state.withLock { state in
-            switch state {
-            case .new: state = .cancelled
-            case .sent(let request): unsafe shim_request_cancel(request)
-            case .cancelled, .over: break
+            unsafe shim_request_create(port, number, bytes.baseAddress, bytes.count, limit) { info, result, status, reply in
+                // A continuation is one word.
+                let continuation = unsafe unsafeBitCast(info, to: Continuation.self)
+                unsafe continuation.resume(returning: Outcome(result: Int(result), status: status, reply: reply))
             }
         }
+        guard let request = unsafe request else { return nil }
+        unsafe self.request = request
     }
 
-    private static let ended: shim_request_ended = { info, result, status, reply in
-        let pending = unsafe object(PendingRequest.self, from: info)
-        let bytes = reply.map { [UInt8]($0) } ?? []
-        unsafe releaseInfo(info)
-        pending.end(Outcome(result: Int(result), status: status, bytes: bytes))
-    }
+    deinit { unsafe shim_request_release(request) }
 
-    /// On the thread that serves.
-    private func end(_ outcome: Outcome) {
-        state.withLock { state in
-            if case .sent(let request) = state { unsafe shim_request_release(request) }
-            state = .over
+    /// Sends the request, and waits for its end. A cancellation of the task ends it, also one that was there before.
+    borrowing func outcome(_ service: RequestService) async -> Outcome {
+        await withTaskCancellationHandler {
+            await unsafe withUnsafeContinuation { (continuation: Continuation) in
+                unsafe service.send(request, unsafeBitCast(continuation, to: UnsafeMutableRawPointer.self))
+            }
+        } onCancel: {
+            unsafe shim_request_cancel(request)
         }
-        resume(outcome)
-    }
-
-    private func resume(_ outcome: Outcome) {
-        let continuation = continuation.withLock { $0.take() }
-        continuation?.resume(returning: outcome)
     }
 }

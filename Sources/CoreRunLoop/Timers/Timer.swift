@@ -39,6 +39,12 @@ public final class Timer: Sendable {
         /// Whether a timer that fires once has fired, by its loop or by hand.
         private let hasFired = Atomic(false)
 
+        /// A closure in a structure leaves a generic function as it is, without a block of memory.
+        private struct Dropped {
+            let block: (@Sendable (Timer) -> Void)?
+            let userInfo: (any Sendable)?
+        }
+
         init(_ block: @escaping @Sendable (Timer) -> Void, _ userInfo: (any Sendable)?, repeats: Bool) {
             self.repeats = repeats
             self.block = block
@@ -67,11 +73,11 @@ public final class Timer: Sendable {
         }
 
         func clear() {
-            let dropped = userInfo.withLock { userInfo -> ((@Sendable (Timer) -> Void)?, (any Sendable)?) in
+            let dropped = userInfo.withLock { userInfo in
                 defer { (block, userInfo) = (nil, nil) }
-                return (block, userInfo)
+                return Dropped(block: block, userInfo: userInfo)
             }
-            _ = dropped  // freed here, outside the lock
+            withExtendedLifetime(dropped) {}  // freed here, outside the lock
         }
     }
 

@@ -42,6 +42,8 @@ int64_t shim_monotonic_ns(void);
 int64_t shim_elapsed_ns(void);
 /* Returns true if the calling thread's clocks are moved by hand, by a test. */
 bool shim_clock_is_by_hand(void);
+/* Returns true if the calling thread may run on more than one processor. */
+bool shim_has_processors(void);
 /* Returns the wall clock's time in nanoseconds since 2001. */
 int64_t shim_wall_ns(void);
 /* Writes a date in UTC, as in 2001-01-01 00:00:00.000000 +0000. Returns the length of the text, or 0 if its year has no number. */
@@ -217,9 +219,10 @@ typedef void (*shim_request_ended)(void *_Nullable info, int32_t result, uint32_
 /* Makes a request with a copy of the bytes, and one reference for the caller. The limit begins now. NULL if there is no memory. */
 struct async_request;
 struct async_request *_Nullable shim_request_create(CFMessagePortRef port, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
-                                                    int64_t limit_ns, shim_request_ended ended, void *info);
-void shim_request_send(struct async_requests *requests, struct async_request *request);
-/* Ends a request that was sent, if it is not over. Any thread. */
+                                                    int64_t limit_ns, shim_request_ended ended);
+/* Sends it, once, with what `ended` gets. */
+void shim_request_send(struct async_requests *requests, struct async_request *request, void *info);
+/* Ends a request if it is not over. One that was not sent yet ends when it is. Any thread. */
 void shim_request_cancel(struct async_request *request);
 void shim_request_release(struct async_request *request);
 /* That loop notices when askers of the port leave. False if there is no memory or descriptor for that. */

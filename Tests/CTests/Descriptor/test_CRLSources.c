@@ -377,10 +377,12 @@ static int no_descriptor(int signal)
     return -EMFILE;
 }
 
+static int refusal; /* of process descriptors: by an old kernel, or a filter of calls */
+
 static int no_process_descriptor(pid_t pid)
 {
     (void)pid;
-    return -ENOSYS;
+    return -refusal;
 }
 
 TEST(a_kernel_without_room_gives_no_signal_source, "F7")
@@ -413,13 +415,8 @@ TEST(a_signal_source_is_a_version_1_source, "91 92 184")
 /* A child that ends when `hold` is closed, or at once when it is NULL. */
 static pid_t start_child(int status, int hold[2])
 {
-    int probe = kernel_linux.process_open(getpid());
     pid_t pid;
 
-    if (probe == -ENOSYS) {
-        SKIP("no process descriptors here");
-    }
-    close(probe);
     if (hold) {
         REQUIRE(pipe2(hold, O_CLOEXEC) == 0);
     }
@@ -574,11 +571,21 @@ TEST(what_is_no_child_gives_no_source, "")
     EXPECT_EQ(retains + releases, 0);
 }
 
-TEST(a_kernel_without_process_descriptors_gives_no_child_source, "F7")
+static int no_room_for_process(pid_t pid)
+{
+    (void)pid;
+    return -EMFILE;
+}
+
+TEST(a_kernel_without_room_gives_no_child_source, "F7")
 {
     pid_t pid = start_child(0, NULL);
 
+    kernel.process_open = no_room_for_process;
+    EXPECT(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted) == NULL);
     kernel.process_open = no_process_descriptor;
+    kernel.process_await = no_room_for_process;
+    refusal = ENOSYS;
     EXPECT(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted) == NULL);
     EXPECT_EQ(retains + releases, 0);
     EXPECT_EQ(waitpid(pid, NULL, 0), pid);
@@ -607,4 +614,87 @@ TEST(many_children_are_all_told_of, "102")
     for (int i = 0; i < count; i++) {
         CFRelease(sources[i]);
     }
+}
+
+/* ---- children without process descriptors ---- */
+
+/* What happens to a child, and what its source then tells: the same as with process descriptors. */
+static void expect_told_by_thread(void)
+{
+    int hold[2];
+    siginfo_t info;
+    pid_t pid = start_child(7, hold);
+    CFRunLoopSourceRef source;
+
+    kernel.process_open = no_process_descriptor;
+    source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted));
+    kill(pid, SIGSTOP);
+    waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    kill(pid, SIGCONT);
+    close(hold[1]);
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("exit:7");
+    EXPECT_EQ(waitpid(pid, NULL, WNOHANG), -1);
+    EXPECT_EQ(look(), kCFRunLoopRunFinished);
+    CFRelease(source);
+
+    pid = start_child(3, NULL);
+    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+    source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, NULL));
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("exit:3");
+    CFRelease(source);
+
+    pid = start_child(5, hold);
+    source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, NULL));
+    close(hold[1]);
+    EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("reaped");
+    CFRelease(source);
+}
+
+TEST(without_process_descriptors_a_thread_tells_the_end_of_a_child, "")
+{
+    struct sigaction own = {.sa_handler = own_handler}; /* a handler of the program's own is not in the way */
+
+    EXPECT_EQ(sigaction(SIGCHLD, &own, NULL), 0);
+    refusal = ENOSYS;
+    expect_told_by_thread();
+    refusal = EPERM;
+    expect_told_by_thread();
+}
+
+static int count_descriptors(void)
+{
+    int count = 0;
+
+    for (int i = 0; i < 256; i++) {
+        count += fcntl(i, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+TEST(without_process_descriptors_an_invalidated_source_leaves_the_child_and_nothing_else, "")
+{
+    enum { count = 20 };
+    int descriptors = count_descriptors();
+    int status = 0;
+    int hold[2];
+    pid_t pid = start_child(9, hold);
+
+    kernel.process_open = no_process_descriptor;
+    refusal = ENOSYS;
+    for (int i = 0; i < count; i++) {
+        drop(add(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted)));
+    }
+    EXPECT_EQ(releases, count);
+    close(hold[1]);
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(WEXITSTATUS(status), 9);
+    while (count_descriptors() > descriptors) {
+        sched_yield(); /* each thread closes its end of the pipe, though nobody reads it any more */
+    }
+    EXPECT_LOG("");
 }

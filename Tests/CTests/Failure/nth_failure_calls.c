@@ -59,6 +59,7 @@ CALL(kernel, ssize_t, file_write, ENOSPC, EIO, -error, (int file, const void *by
 INT_CALL(signal_open, EMFILE, ENOMEM, (int signal), (signal))
 INT_CALL(signal_take, EAGAIN, 0, (int descriptor, struct signalfd_siginfo *ret_info), (descriptor, ret_info))
 INT_CALL(process_open, EMFILE, ENOMEM, (pid_t pid), (pid))
+INT_CALL(process_await, EMFILE, EAGAIN, (pid_t pid), (pid))
 CALL(kernel, _Atomic uint32_t *, fork_mark, ENOMEM, 0, NULL, (void), ())
 
 /* The thread's work is done at once, by the caller: the test counts its memory without a lock. */
@@ -127,7 +128,7 @@ void failing_calls_install(void)
     USE(socket_create), USE(socket_bind), USE(socket_listen), USE(socket_connect), USE(socket_accept), USE(socket_receive);
     USE(socket_peek), USE(socket_send), USE(socket_address), USE(make_non_blocking), USE(signal_open);
     USE(path_open), USE(file_seek), USE(file_read), USE(file_write);
-    USE(signal_take), USE(process_open), USE(process_reap), USE(fence_threads), USE(fork_mark), USE(thread_start);
+    USE(signal_take), USE(process_open), USE(process_await), USE(process_reap), USE(fence_threads), USE(fork_mark), USE(thread_start);
     USE_PORTS(descriptor_limit), USE_PORTS(directory_open), USE_PORTS(directory_make), USE_PORTS(directory_list);
     USE_PORTS(file_open), USE_PORTS(file_status), USE_PORTS(path_status), USE_PORTS(file_lock), USE_PORTS(file_replace);
     USE_PORTS(file_read), USE_PORTS(file_rename), USE_PORTS(file_unlink), USE_PORTS(datagram_create), USE_PORTS(datagram_bind);

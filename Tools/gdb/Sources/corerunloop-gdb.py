@@ -5,6 +5,7 @@ gdb loads this file with libcorerunloop.so by itself; for a program that has the
 and calls nothing in the process, so it works for core files, too. It needs the library's debugging information (-g).
 """
 import itertools
+import re
 import time
 
 import gdb
@@ -103,7 +104,21 @@ def name_of(function):
     except (gdb.error, RuntimeError):
         pass
     said = gdb.execute(f"info symbol {address:#x}", to_string=True)
-    return f"{address:#x}" if said.startswith("No symbol") else said.split(" in section")[0].strip()
+    return place_of(address) if said.startswith("No symbol") else said.split(" in section")[0].strip()
+
+
+def place_of(address):
+    """program+0x11b7: the file and the place in it."""
+    base, place = {}, "code without a file"
+    for line in gdb.execute("info proc mappings", to_string=True).splitlines():
+        found = re.match(r"\s*0x([0-9a-f]+)\s+0x([0-9a-f]+)\s.*?(/.*)$", line)
+        if found:
+            begin, end, file = int(found[1], 16), int(found[2], 16), found[3]
+            base.setdefault(file, begin)
+            if begin <= address < end:
+                is_fixed = word(base[file] + 16, 2) == 2  # ET_EXEC: the file has the addresses of the process
+                place = f"{file.rsplit('/', 1)[-1]}+{address if is_fixed else address - base[file]:#x}"
+    return place
 
 
 def now(clock):
@@ -112,6 +127,24 @@ def now(clock):
     connection = getattr(inferior, "connection", None)
     is_live = connection is not None and connection.type == "native"
     return time.clock_gettime_ns(clock) if is_live else None
+
+
+# What a source of the library itself calls: the file of its `perform`, the type of its object, and the field with the function.
+OWNERS = {"CFFileDescriptor.c": ("__CFFileDescriptor", "callout"), "CFSocket.c": ("__CFSocket", "callout"),
+          "CFMachPort.c": ("__CFMachPort", "callout"), "local_port.c": ("__CFMessagePort", "side.local.callout")}
+
+
+def callout_of(source, perform):
+    """The program's function: the source's own, or that of the object that it belongs to."""
+    try:
+        file = gdb.block_for_pc(int(perform)).function.symtab.filename.rsplit("/", 1)[-1]
+        owner, path = OWNERS[file]
+        found = source["context_info"].cast(type_of("struct " + owner).pointer()).dereference()
+        for field in path.split("."):
+            found = found[field]
+        return found
+    except (gdb.error, RuntimeError, AttributeError, KeyError):
+        return perform
 
 
 def instant(ns, clock):
@@ -140,7 +173,7 @@ def describe_source(source):
     if kind != kinds["source_manual"] and is_valid:
         behind = int(source["callbacks"].address) + (info >> constant("source_count_shift") & 15) * type_of("void").pointer().sizeof
         words.append(f"descriptor = {int(gdb.Value(behind).cast(type_of('struct source_descriptor_part').pointer())['descriptor'])}")
-    words.append(f"callout = {name_of(perform)}")
+    words.append(f"callout = {name_of(callout_of(source, perform))}")
     return f"<CFRunLoopSource {int(source.address):#x}>{{{', '.join(words)}}}"
 
 
@@ -245,6 +278,93 @@ def runs_of(loop):
     return [text_of(run["mode"]["name"]) for run in chain(loop["innermost_run"], "outer")]
 
 
+def local_ports():
+    """The valid local ports of the process, by name: the loop that has the port's source, or 0."""
+    found = {}
+    buckets = gdb.parse_and_eval("'port_table.c'::buckets")
+    first, last = buckets.type.range()
+    for number in range(first, last + 1):
+        for link in links(buckets[number]):
+            port = container(link, "struct __CFMessagePort", "table_link")
+            source = port["side"]["local"]["source"]
+            if not port["is_remote"] and plain(port["is_valid"]):
+                found[port["name"]["bytes"].string()] = int(plain(source["first_binding"]["loop"])) if int(source) else 0
+    return found
+
+
+def request_of(loop):
+    """What the thread of a loop waits for in a request: the port's name, the message's number if it is known, and since when; or None."""
+    if bool(loop["is_dead"]) or int(loop["innermost_run"]) == 0:
+        return None
+    selected, port, since, message = gdb.selected_thread(), None, 0, None
+    try:
+        gdb.selected_inferior().thread_from_handle(plain(loop["thread"])).switch()
+        frame = gdb.newest_frame()
+        for _ in range(MOST):
+            if frame is None or (port and message is not None):
+                break
+            name = frame.name() or ""
+            if port is None and name.endswith(("reply_wait_run", "await_local_reply", "local_request_send", "socket_request_send")):
+                port, since = wait_in(frame)
+            if port is not None and name.endswith("request_send"):
+                message = number_in(frame)
+            frame = frame.older()
+    except (gdb.error, RuntimeError, AttributeError):
+        pass  # the thread has gone, or its stack cannot be read further
+    finally:
+        selected.switch()
+    return (port, message, since) if port else None
+
+
+def variable_of(frame, name):
+    try:
+        value = frame.read_var(name)
+        return None if value.is_optimized_out else value
+    except (gdb.error, ValueError):
+        return None
+
+
+def wait_in(frame):
+    wait = variable_of(frame, "wait")
+    if wait is None or "reply_wait" not in str(wait.type):
+        return None, 0
+    try:
+        wait = wait.dereference() if wait.type.strip_typedefs().code == gdb.TYPE_CODE_PTR else wait
+        return wait["port"]["name"]["bytes"].string(), int(wait["now_ns"])
+    except gdb.error:
+        return None, 0
+
+
+def number_in(frame):
+    request = variable_of(frame, "request")
+    try:
+        return int(request["message_id"]) if request is not None else None
+    except gdb.error:
+        return None
+
+
+def describe_request(loop):
+    """", waits for a reply from a, message 2, since 3.000000 s, which waits for b: a deadlock", or ""."""
+    request = request_of(loop)
+    if not request:
+        return ""
+    port, message, since = request
+    current = now(time.CLOCK_MONOTONIC)
+    words = f", waits for a reply from {port}" + ("" if message is None else f", message {message}")
+    words += f", since {(current - since) / 1e9:.6f} s" if current and since else ""
+    ports, seen = local_ports(), set()
+    while port in ports and ports[port] and port not in seen:
+        if ports[port] == int(loop.address):
+            return words + ": a deadlock"
+        seen.add(port)
+        other = request_of(gdb.Value(ports[port]).cast(type_of("struct __CFRunLoop").pointer()).dereference())
+        if not other:
+            break
+        port = other[0]
+        words += f", which waits for {port}"
+    return words
+
+
 def state_of(loop):
     runs = runs_of(loop)
     words = "runs mode " + " inside ".join(runs) if runs else "does not run"
@@ -253,6 +373,7 @@ def state_of(loop):
         words = f"waits in mode {text_of(loop['waiting']['name'])}"
         words += f", wakes {instant(limit, time.CLOCK_MONOTONIC)}" if limit != NEVER else ""
         words += "" if len(runs) < 2 else ", inside " + " inside ".join(runs[1:])
+        words += describe_request(loop)
     return words
 
 

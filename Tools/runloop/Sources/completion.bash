@@ -4,7 +4,7 @@ _runloop() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
     local IFS=$'\n'
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W $'trace\nexport\ntop\n--help\n--version' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W $'trace\nexport\nwhy\ntop\n--help\n--version' -- "$word")
         return
     fi
     case $before in
@@ -19,6 +19,8 @@ _runloop() {
         mapfile -t COMPREPLY < <(compgen -W $'--output\n--buffer\n--' -- "$word")
     elif [ "${COMP_WORDS[1]}" = top ]; then
         mapfile -t COMPREPLY < <(compgen -W $'--interval\n--count\n--json' -- "$word")
+    elif [ "${COMP_WORDS[1]}" = why ] && [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W $'--stall\n--interval\n--json' -- "$word")
     elif [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W $'--format\n--output\n--stall' -- "$word")
     else

@@ -37,13 +37,15 @@ static void put_span(const struct story *story, const struct span *span, FILE *f
     const struct thread *thread = &traces->threads[span->thread];
 
     (void)fprintf(file, "%d,%d,%s,", (int)traces->processes[thread->process].number, (int)thread->number, span_kind_name(span->kind));
-    put_text(file, story->names[span->name]);
+    put_text(file, story->names[span->name].name);
     (void)fprintf(file, ",%s,0x%" PRIx64 ",%d,%" PRId64 ",%" PRId64 ",", detail_of(span), span->object, span->depth,
                   span->begin_ns - traces->origin_ns, span->end_ns - span->begin_ns);
     if (span->due_ns != INT64_MIN) {
         (void)fprintf(file, "%" PRId64, span->begin_ns - span->due_ns);
     }
-    (void)fprintf(file, ",,,,%s\n", span_state(span));
+    (void)fprintf(file, ",,,,%s,", span_state(span));
+    put_text(file, story->names[span->name].place);
+    (void)fprintf(file, span->off_ns > 0 ? ",%" PRId64 "\n" : ",\n", span->off_ns);
 }
 
 static void put_flow(const struct story *story, const struct flow *flow, FILE *file)
@@ -54,11 +56,41 @@ static void put_flow(const struct story *story, const struct flow *flow, FILE *f
 
     (void)fprintf(file, "%d,%d,arrow,", (int)traces->processes[to->process].number, (int)to->number);
     if (flow->to_span != no_span) {
-        put_text(file, story->names[story->spans[flow->to_span].name]);
+        put_text(file, story->names[story->spans[flow->to_span].name].name);
     }
-    (void)fprintf(file, ",%s,,,%" PRId64 ",%" PRId64 ",,%d,%d,%" PRId64 ",\n", flow_kind_name(flow->kind), flow->to_ns - traces->origin_ns,
-                  flow->to_ns - flow->from_ns, (int)traces->processes[from->process].number, (int)from->number,
-                  flow->from_ns - traces->origin_ns);
+    (void)fprintf(file, ",%s,,,%" PRId64 ",%" PRId64 ",,%d,%d,%" PRId64 ",,,\n", flow_kind_name(flow->kind),
+                  flow->to_ns - traces->origin_ns, flow->to_ns - flow->from_ns, (int)traces->processes[from->process].number,
+                  (int)from->number, flow->from_ns - traces->origin_ns);
+}
+
+static void put_request(const struct story *story, const struct awaited_request *request, FILE *file)
+{
+    const struct traces *traces = story->traces;
+    const struct thread *thread = &traces->threads[request->thread];
+
+    (void)fprintf(file, "%d,%d,request,", (int)traces->processes[thread->process].number, (int)thread->number);
+    put_text(file, story->names[request->name].name);
+    (void)fprintf(file, ",message %d,,,%" PRId64 ",%" PRId64 ",,", (int)request->message, request->begin_ns - traces->origin_ns,
+                  request->end_ns - request->begin_ns);
+    if (request->server != no_thread) {
+        const struct thread *server = &traces->threads[request->server];
+
+        (void)fprintf(file, "%d,%d", (int)traces->processes[server->process].number, (int)server->number);
+    } else {
+        (void)fputc(',', file);
+    }
+    (void)fprintf(file, ",,%s,,\n", request_result_name(request->result));
+}
+
+static void put_deadlock(const struct story *story, const struct deadlock *deadlock, FILE *file)
+{
+    const struct awaited_request *request = &story->requests[deadlock->request];
+    const struct thread *thread = &story->traces->threads[request->thread];
+
+    (void)fprintf(file, "%d,%d,deadlock,", (int)story->traces->processes[thread->process].number, (int)thread->number);
+    put_text(file, story->names[request->name].name);
+    (void)fprintf(file, ",%u threads,,,%" PRId64 ",%" PRId64 ",,,,,,,\n", deadlock->members, deadlock->begin_ns - story->traces->origin_ns,
+                  deadlock->end_ns - deadlock->begin_ns);
 }
 
 static void put_lost(const struct story *story, FILE *file)
@@ -69,25 +101,33 @@ static void put_lost(const struct story *story, FILE *file)
         const struct thread *thread = &traces->threads[i];
 
         if (thread->lost > 0) {
-            (void)fprintf(file, "%d,%d,lost events,,%" PRIu64 ",,,,,,,,,\n", (int)traces->processes[thread->process].number,
+            (void)fprintf(file, "%d,%d,lost events,,%" PRIu64 ",,,,,,,,,,,\n", (int)traces->processes[thread->process].number,
                           (int)thread->number, thread->lost);
         }
     }
     for (size_t i = 0; i < traces->process_count; i++) {
         if (traces->processes[i].lost > 0) {
-            (void)fprintf(file, "%d,,lost events,,%" PRIu64 ",,,,,,,,,\n", (int)traces->processes[i].number, traces->processes[i].lost);
+            (void)fprintf(file, "%d,,lost events,,%" PRIu64 ",,,,,,,,,,,\n", (int)traces->processes[i].number, traces->processes[i].lost);
         }
     }
 }
 
 int write_csv(const struct story *story, FILE *file)
 {
-    (void)fputs("process,thread,what,name,detail,object,depth,begin_ns,duration_ns,late_ns,from_process,from_thread,from_ns,state\n", file);
+    (void)fputs(
+        "process,thread,what,name,detail,object,depth,begin_ns,duration_ns,late_ns,from_process,from_thread,from_ns,state,place,off_ns\n",
+        file);
     for (size_t i = 0; i < story->span_count; i++) {
         put_span(story, &story->spans[i], file);
     }
     for (size_t i = 0; i < story->flow_count; i++) {
         put_flow(story, &story->flows[i], file);
+    }
+    for (size_t i = 0; i < story->request_count; i++) {
+        put_request(story, &story->requests[i], file);
+    }
+    for (size_t i = 0; i < story->deadlock_count; i++) {
+        put_deadlock(story, &story->deadlocks[i], file);
     }
     put_lost(story, file);
     return exit_success;

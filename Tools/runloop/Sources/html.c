@@ -143,6 +143,15 @@ static void put_spans(const struct story *story, const uint32_t *order, FILE *fi
         put_number(&coder, bits, sizeof bits);
     }
     column_end(&coder);
+    coder = column_begin(file, "off");
+    for (size_t i = 0; i < story->span_count; i++) {
+        float off = (float)story->spans[order[i]].off_ns;
+        uint32_t bits;
+
+        memcpy(&bits, &off, sizeof bits);
+        put_number(&coder, bits, sizeof bits);
+    }
+    column_end(&coder);
     coder = column_begin(file, "name");
     for (size_t i = 0; i < story->span_count; i++) {
         put_number(&coder, story->spans[order[i]].name, 4);
@@ -231,16 +240,42 @@ static void put_threads(const struct story *story, FILE *file)
 
         (void)fprintf(file,
                       "{process:%u,number:%d,lost:%" PRIu64 ",loop:%s,runs:%" PRIu64 ",passes:%" PRIu64 ",sleeps:%" PRIu64
-                      ",callouts:%" PRIu64 ",running:%" PRId64 ",asleep:%" PRId64 ",longest:%" PRId64 ",first:%" PRId64 ",causes:[",
+                      ",callouts:%" PRIu64 ",running:%" PRId64 ",asleep:%" PRId64 ",longest:%" PRId64 ",processor:%" PRId64
+                      ",watched:%" PRId64 ",futile:%" PRIu64 ",first:%" PRId64 ",causes:[",
                       thread->process, (int)thread->number, thread->lost, thread->loop ? "true" : "false", loop->runs, loop->passes,
-                      loop->sleeps, loop->callouts, loop->running_ns, loop->asleep_ns, loop->longest_awake_ns,
-                      thread->first_ns - story->traces->origin_ns);
+                      loop->sleeps, loop->callouts, loop->running_ns, loop->asleep_ns, loop->longest_awake_ns, loop->processor_ns,
+                      loop->watched_ns, loop->futile, thread->first_ns - story->traces->origin_ns);
         for (int cause = 0; cause < trace_cause_count; cause++) {
             (void)fprintf(file, "%" PRIu64 ",", loop->causes[cause]);
         }
         (void)fputs("],name:", file);
         put_string(file, thread->name);
         (void)fputs("},", file);
+    }
+    (void)fputs("],\n", file);
+}
+
+static void put_requests(const struct story *story, FILE *file)
+{
+    const int64_t origin_ns = story->traces->origin_ns;
+
+    (void)fputs("requests:[", file);
+    for (size_t i = 0; i < story->request_count; i++) {
+        const struct awaited_request *request = &story->requests[i];
+
+        if (request->result != 0) {
+            (void)fprintf(file, "[%u,%u,%d,%" PRId64 ",%" PRId64 ",", request->thread, request->name, (int)request->message,
+                          request->begin_ns - origin_ns, request->end_ns - request->begin_ns);
+            put_string(file, request_result_name(request->result));
+            (void)fprintf(file, ",%" PRId64 "],", request->server == no_thread ? -1 : (int64_t)request->server);
+        }
+    }
+    (void)fputs("],\ndeadlocks:[", file);
+    for (size_t i = 0; i < story->deadlock_count; i++) {
+        const struct deadlock *deadlock = &story->deadlocks[i];
+
+        (void)fprintf(file, "[%u,%" PRId64 ",%" PRId64 ",%u],", story->requests[deadlock->request].thread, deadlock->begin_ns - origin_ns,
+                      deadlock->end_ns - deadlock->begin_ns, deadlock->members);
     }
     (void)fputs("],\n", file);
 }
@@ -288,7 +323,12 @@ static void put_words(const struct story *story, FILE *file)
     }
     (void)fputs("],\nnames:[", file);
     for (size_t i = 0; i < story->name_count; i++) {
-        put_string(file, story->names[i]);
+        put_string(file, story->names[i].name);
+        (void)fputc(',', file);
+    }
+    (void)fputs("],\nplaces:[", file);
+    for (size_t i = 0; i < story->name_count; i++) {
+        put_string(file, story->names[i].place);
         (void)fputc(',', file);
     }
     (void)fputs("]", file);
@@ -306,6 +346,7 @@ int write_html(const struct story *story, FILE *file)
     put_rows(story, order, file);
     put_flows(story, order, file);
     put_threads(story, file);
+    put_requests(story, file);
     put_figures(story, file);
     put_words(story, file);
     (void)fputs("}", file);

@@ -13,27 +13,31 @@
 
 static const char usage[] = "usage: runloop trace [-o FILE] [--buffer BYTES] -- PROGRAM [ARGUMENT...]\n"
                             "       runloop export --format html|perfetto|csv [-o FILE] [--stall SECONDS] TRACE...\n"
+                            "       runloop why [--stall SECONDS] [--interval SECONDS] [--json] PROCESS|TRACE...\n"
                             "       runloop top [--interval SECONDS] [--count NUMBER] [--json]\n"
                             "       runloop --help | --version\n";
 
-static const char help[] =
-    "\n"
-    "trace   runs PROGRAM, and writes into a file what its run loops do\n"
-    "  -o, --output FILE  the file (PROGRAM.crltrace); child processes get FILE.NUMBER\n"
-    "  --buffer BYTES     of each thread's latest events, at 32 bytes an event (2097152)\n"
-    "export  writes traces of one machine, together, in another form\n"
-    "  --format html      a page with a time line and figures, for any browser, without network\n"
-    "  --format perfetto  for Perfetto's viewer (ui.perfetto.dev) and its trace processor\n"
-    "  --format csv       a line for each run, pass, sleep, callout and arrow\n"
-    "  -o, --output FILE  the file (standard output)\n"
-    "  --stall SECONDS    how long a loop may stay awake until it counts as a stall (0.25)\n"
-    "top     shows what the loops of this user's processes do that run with CORERUNLOOP_STATISTICS=1\n"
-    "  --interval SECONDS how long to count for each table (1)\n"
-    "  --count NUMBER     of tables (without end; with --json 1)\n"
-    "  --json             an object for each table\n"
-    "\n"
-    "Exit status: 0 success; 1 an error; 2 wrong usage. trace: that of PROGRAM, 126 if it cannot be run, 127 if it is not there,\n"
-    "and 128 and the signal's number if a signal ended it.\n";
+static const char help[] = "\n"
+                           "trace   runs PROGRAM, and writes into a file what its run loops do\n"
+                           "  -o, --output FILE  the file (PROGRAM.crltrace); child processes get FILE.NUMBER\n"
+                           "  --buffer BYTES     of each thread's latest events, at 32 bytes an event (2097152)\n"
+                           "export  writes traces of one machine, together, in another form\n"
+                           "  --format html      a page with a time line and figures, for any browser, without network\n"
+                           "  --format perfetto  for Perfetto's viewer (ui.perfetto.dev) and its trace processor\n"
+                           "  --format csv       a line for each run, pass, sleep, callout and arrow\n"
+                           "  -o, --output FILE  the file (standard output)\n"
+                           "  --stall SECONDS    how long a loop may stay awake until it counts as a stall (0.25)\n"
+                           "why     says what is wrong: never called, spins, late, hangs, wakes too often\n"
+                           "  --interval SECONDS how long to watch a process that runs with CORERUNLOOP_STATISTICS=1 (1)\n"
+                           "  --json             an object\n"
+                           "top     shows what the loops of this user's processes do that run with CORERUNLOOP_STATISTICS=1\n"
+                           "  --interval SECONDS how long to count for each table (1)\n"
+                           "  --count NUMBER     of tables (without end; with --json 1)\n"
+                           "  --json             an object for each table\n"
+                           "\n"
+                           "Exit status: 0 success; 1 an error; 2 wrong usage. why: 3 if something is wrong. trace: that of PROGRAM, 126 "
+                           "if it cannot be run, 127 if it is not there,\n"
+                           "and 128 and the signal's number if a signal ended it.\n";
 
 struct options {
     const char *output;
@@ -79,7 +83,10 @@ static int take_stall(struct options *options)
 /* The options that a command knows; those of others are wrong usage. */
 static bool is_known(const char *command, int option)
 {
-    const char *known = strcmp(command, "trace") == 0 ? "ob" : strcmp(command, "export") == 0 ? "ofs" : "inj";
+    const char *known = strcmp(command, "trace") == 0    ? "ob"
+                        : strcmp(command, "export") == 0 ? "ofs"
+                        : strcmp(command, "why") == 0    ? "sij"
+                                                         : "inj";
 
     return strchr(known, option) != NULL;
 }
@@ -211,6 +218,27 @@ static int run_export(int count, char **words)
     return optind < count ? export_traces(&options, count - optind, words + optind) : misuse("export needs a trace");
 }
 
+static int run_why(int count, char **words)
+{
+    struct options options = default_options;
+    int status = take_options(count, words, &options);
+    int64_t stall_ns = (int64_t)llround(options.stall_s * 1e9);
+    char *end;
+    long process;
+
+    if (status != exit_success) {
+        return status;
+    }
+    if (optind == count) {
+        return misuse("why needs a process or a trace");
+    }
+    process = strtol(words[optind], &end, 10);
+    if (count - optind == 1 && *end == '\0' && process > 0 && process <= INT32_MAX) {
+        return explain_process(process, options.interval_s, stall_ns, options.is_json);
+    }
+    return explain_traces(count - optind, words + optind, stall_ns, options.is_json);
+}
+
 static int run_top(int count, char **words)
 {
     struct options options = default_options;
@@ -226,7 +254,7 @@ static int run_top(int count, char **words)
 }
 
 static const struct command commands[] = {
-    {"trace", run_trace, false}, {"export", run_export, false}, {"top", run_top, false}, {NULL, NULL, false}};
+    {"trace", run_trace, false}, {"export", run_export, false}, {"why", run_why, false}, {"top", run_top, false}, {NULL, NULL, false}};
 
 static const struct command_line line = {"runloop", usage, help, commands};
 

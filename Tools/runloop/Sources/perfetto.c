@@ -171,13 +171,16 @@ static void annotate_text(struct writer *writer, const char *name, const char *t
 static void begin_slice(struct writer *writer, uint32_t place)
 {
     const struct span *span = &writer->story->spans[place];
-    const char *name = writer->story->names[span->name];
+    const char *name = writer->story->names[span->name].name;
 
     put_text(&writer->part, event_category, span_kind_name(span->kind));
     put_text(&writer->part, event_name, *name ? name : span_kind_name(span->kind));
     put_text(&writer->inner, annotation_name, "object");
     put_number(&writer->inner, annotation_pointer, span->object);
     put_message(&writer->part, event_annotation, &writer->inner);
+    if (*writer->story->names[span->name].place) {
+        annotate_text(writer, "place", writer->story->names[span->name].place);
+    }
     if (span->kind == span_sleep) {
         annotate_text(writer, "ended by", cause_name(span->cause));
     } else if (span->kind == span_of_callout(trace_observer)) {
@@ -186,6 +189,11 @@ static void begin_slice(struct writer *writer, uint32_t place)
     if (span->due_ns != INT64_MIN) {
         put_text(&writer->inner, annotation_name, "late_ns");
         put_number(&writer->inner, annotation_integer, (uint64_t)(span->begin_ns - span->due_ns));
+        put_message(&writer->part, event_annotation, &writer->inner);
+    }
+    if (span->off_ns > 0) {
+        put_text(&writer->inner, annotation_name, "off_processor_ns");
+        put_number(&writer->inner, annotation_integer, (uint64_t)span->off_ns);
         put_message(&writer->part, event_annotation, &writer->inner);
     }
     if (*span_state(span)) {

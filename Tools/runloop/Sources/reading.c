@@ -52,7 +52,7 @@ static void read_objects(struct process *process, const struct image *image)
         }
         process->objects = grow_array(process->objects, process->object_count, &capacity, sizeof *process->objects);
         process->objects[process->object_count++] = (struct object_map){
-            record.bias, record.begin, record.end, copy_text((const char *)table.records + at + sizeof record, record.length), NULL};
+            record.bias, record.begin, record.end, copy_text((const char *)table.records + at + sizeof record, record.length), false};
         at += (record.size + 7) & ~7u;
         if (at > size) {
             break;
@@ -209,6 +209,7 @@ static int read_image(struct traces *traces, const struct image *image)
                                                   .program = last_part(header->program, sizeof header->program),
                                                   .file = image->path,
                                                   .began_ns = header->began_ns,
+                                                  .began_s = header->began_wall_ns / 1000000000,
                                                   .ended_ns = is_time(header->ended_ns) ? header->ended_ns : 0,
                                                   .lost = header->lost};
     read_objects(&traces->processes[process], image);

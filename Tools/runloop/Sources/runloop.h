@@ -5,8 +5,10 @@
  *   main.c      the words of the command line
  *   record.c    runloop trace: runs a program that is traced
  *   reading.c   trace files -> events of threads, in order of time; whatever the bytes are
- *   symbols.c   addresses -> names of functions, from the symbol tables of the program's files
- *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures; lateness.c makes those of timers
+ *   Names/      addresses -> names of functions and places in sources, which a child process reads
+ *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures; lateness.c makes those of timers,
+ *               usage.c those of the processor, requests.c tells who waits for whom
+ *   Why/        runloop why: what is wrong in a story, or in a running process
  *   csv.c, perfetto.c, html.c   write the story down; words.c has the names that they give to what is in it
  *   top.c       runloop top: reads the statistics of running processes
  *   allocation.c, pair_table.c   memory, and a hash table
@@ -24,16 +26,17 @@
 #include "Loop/Trace/trace_file.h"
 #include "Support/invariant.h"
 #include "allocation.h"
+#include "Names/symbols.h"
 #include "command_line.h"
 
-enum { exit_not_run = 126, exit_not_found = 127 }; /* of `runloop trace`, as a shell has them */
+enum { exit_found = 3, exit_not_run = 126, exit_not_found = 127 }; /* of why, if something is wrong; and of trace, as a shell has them */
 
 /* ---- reading ---- */
 
 struct object_map {
     uint64_t bias, begin, end;
     const char *path;
-    struct symbol_table *symbols; /* NULL until one is asked for */
+    bool is_unreadable; /* the child that reads symbols has died of it */
 };
 
 struct process {
@@ -42,6 +45,7 @@ struct process {
     const char *program; /* the last part of its path */
     const char *file;
     int64_t began_ns;
+    int64_t began_s; /* since 1970 */
     int64_t ended_ns; /* 0: the process was killed, or still runs */
     uint64_t lost; /* events of threads without a ring */
     bool has_cut_objects;
@@ -91,8 +95,8 @@ void traces_finish(struct traces *traces);
 
 /* ---- symbols ---- */
 
-/* The name of the function at an address, or the address in hexadecimal. The text is never freed. */
-const char *symbol_name(struct process *process, uint64_t address);
+/* The name of the function at an address. The texts are never freed. */
+struct code_name symbol_name(struct process *process, uint64_t address);
 
 /* ---- the story ---- */
 
@@ -114,19 +118,23 @@ enum span_flag {
     span_is_unfinished = 1, /* still under way when the trace ended */
     span_is_left = 2, /* a callout that did not return, or the pass and the run around it */
     span_began_before = 4, /* the event of its beginning is lost */
+    span_is_futile = 8, /* a sleep that returned at once: the thread has not waited */
 };
 
 struct span {
     int64_t begin_ns;
     int64_t end_ns;
     int64_t due_ns; /* of a timer's callout; INT64_MIN: none */
+    int64_t off_ns; /* of a long callout: how long it was off the processor, apart from sleeps of the loop */
     uint64_t object;
     uint32_t thread;
     uint32_t name; /* in `names`: a function, a mode */
+    int32_t descriptor; /* of a callout's item; -1: none is known */
     uint8_t kind;
     uint8_t depth;
     uint8_t flags;
     uint8_t cause; /* of a sleep's end; of an observer's callout the number of the activity's bit */
+    uint8_t readiness; /* of the descriptor: 1 readable, 2 writable */
 };
 
 enum flow_kind { flow_signal, flow_wake, flow_post, flow_message, flow_reply, flow_kind_count };
@@ -153,8 +161,11 @@ struct function_figures {
 
 struct loop_figures {
     uint64_t runs, passes, sleeps, callouts;
+    uint64_t futile; /* sleeps that returned at once, which count as awake */
     int64_t running_ns; /* in outermost runs */
     int64_t asleep_ns;
+    int64_t processor_ns; /* that the thread had while it was watched */
+    int64_t watched_ns; /* 0: nothing is known of that */
     int64_t longest_awake_ns;
     uint64_t causes[trace_cause_count]; /* what ended its sleeps */
 };
@@ -175,13 +186,48 @@ struct lateness {
     uint64_t buckets[lateness_buckets];
 };
 
+enum { request_result_count = 6, request_unfinished = 7 };
+
+/* A request, whose thread waits for the reply. */
+struct awaited_request {
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint32_t thread;
+    uint32_t name; /* in `names`: the port */
+    int32_t message;
+    uint32_t server; /* the thread that answers for the port; no_thread: not known */
+    uint32_t outer; /* the request in whose wait this one was sent, plus 1; 0: none */
+    uint32_t depth; /* how many are around it */
+    uint8_t result; /* the result with its sign changed, request_result_count for one that was left, or request_unfinished */
+};
+
+static const uint32_t no_thread = UINT32_MAX;
+static const uint32_t no_request = UINT32_MAX;
+
+/* Threads in a circle, each of which waits for a reply from the next one. */
+struct deadlock {
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint32_t request; /* the one that closed the circle */
+    uint32_t members;
+};
+
+/* An item that has joined a mode: what it calls. */
+struct joined_item {
+    uint64_t mode; /* its address */
+    uint32_t thread; /* that added it */
+    uint32_t name; /* of the function */
+    uint32_t mode_name;
+    uint8_t kind; /* of its callouts */
+};
+
 struct story {
     struct traces *traces;
     struct span *spans; /* by beginning; an outer one before those in it */
     size_t span_count, span_capacity;
     struct flow *flows;
     size_t flow_count, flow_capacity;
-    const char **names;
+    struct code_name *names; /* of functions, and of modes, which have no place */
     size_t name_count, name_capacity;
     struct loop_figures *loops; /* one for each thread */
     struct function_figures *functions; /* by the longest */
@@ -189,12 +235,20 @@ struct story {
     struct stall_interval *stalls;
     size_t stall_count, stall_capacity;
     struct lateness lateness;
+    struct awaited_request *requests; /* by beginning */
+    size_t request_count, request_capacity;
+    struct deadlock *deadlocks;
+    size_t deadlock_count, deadlock_capacity;
+    struct joined_item *joined; /* items in modes that have not run */
+    size_t joined_count, joined_capacity;
     int64_t stall_ns;
 };
 
 void story_tell(struct story *story, struct traces *traces, int64_t stall_ns);
 /* Fills in how late the timers were. story_tell calls it. */
 void story_tell_lateness(struct story *story);
+/* Fills in what the threads had of the processor. story_tell calls it. */
+void story_tell_usage(struct story *story);
 
 const char *span_kind_name(int kind);
 const char *flow_kind_name(int kind);
@@ -202,6 +256,7 @@ const char *cause_name(int cause);
 /* "" for a bit without an activity. */
 const char *activity_name(int bit);
 enum { activity_bits = 8 };
+const char *request_result_name(int result);
 /* What is written beside a span whose beginning or end is not known; "" for other spans. */
 const char *span_state(const struct span *span);
 
@@ -215,6 +270,12 @@ int write_html(const struct story *story, FILE *file);
 
 /* Runs the program with its trace in `file`; NULL: a name made of the program's. Returns the program's exit status. */
 int record_program(const char *file, const char *buffer, char **program);
+
+/* ---- runloop why ---- */
+
+/* Says what is wrong in the traces, or in a running process. */
+int explain_traces(int count, char **files, int64_t stall_ns, bool is_json);
+int explain_process(long process, double interval_s, int64_t stall_ns, bool is_json);
 
 /* ---- statistics ---- */
 

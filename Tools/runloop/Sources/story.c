@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pair_table.h"
+#include "requests.h"
 #include "runloop.h"
 
 /* ---- the teller ---- */
@@ -30,30 +31,43 @@ struct teller {
     struct stack *stacks; /* of the threads */
     struct pair_table origins; /* (what, whose) -> the event that an arrow may begin at */
     struct pair_table addresses; /* (process, address) -> name + 1 */
-    struct pair_table modes; /* (process, mode) -> name + 1 */
-    struct pair_table texts; /* (hash, length) -> name + 1 */
+    struct pair_table modes; /* (process, mode or port) -> name + 1 */
+    struct pair_table run_modes; /* (process, mode) -> 1 */
+    struct pair_table texts; /* (hashes of a name and its place) -> name + 1 */
     struct pair_table functions; /* (kind, name) -> figures + 1 */
     char (*pieces)[trace_name_most + 1]; /* the names that threads are writing */
     uint64_t *named; /* what they are of */
+    struct request_teller requests;
 };
 
-static uint32_t name_of_text(struct teller *teller, const char *text)
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 1469598103934665603u;
+
+    for (; *text; text++) {
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    }
+    return hash;
+}
+
+/* Functions of one name in different files are different ones. */
+static uint32_t number_of_name(struct teller *teller, struct code_name name)
 {
     struct story *story = teller->story;
-    uint64_t hash = 1469598103934665603u;
-    uint64_t *value;
+    uint64_t *value = pair_table_value(&teller->texts, hash_of(name.name), hash_of(name.place));
 
-    for (const char *at = text; *at; at++) {
-        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    }
-    value = pair_table_value(&teller->texts, hash, strlen(text));
     if (*value == 0) {
         story->names = grow_array(story->names, story->name_count, &story->name_capacity, sizeof *story->names);
-        story->names[story->name_count++] = text;
+        story->names[story->name_count++] = name;
         *value = story->name_count;
     }
     invariant(*value <= story->name_count);
     return (uint32_t)(*value - 1);
+}
+
+static uint32_t name_of_text(struct teller *teller, const char *text)
+{
+    return number_of_name(teller, (struct code_name){text, ""});
 }
 
 static uint32_t name_of_function(struct teller *teller, uint32_t process, uint64_t address)
@@ -61,9 +75,12 @@ static uint32_t name_of_function(struct teller *teller, uint32_t process, uint64
     uint64_t *value = pair_table_value(&teller->addresses, process, address);
 
     if (*value == 0) {
-        const char *text = address == 0 ? "" : symbol_name(&teller->story->traces->processes[process], address);
+        struct code_name name = {"", ""};
 
-        *value = name_of_text(teller, text) + 1u;
+        if (address != 0) {
+            name = symbol_name(&teller->story->traces->processes[process], address);
+        }
+        *value = number_of_name(teller, name) + 1u;
     }
     return (uint32_t)(*value - 1);
 }
@@ -74,7 +91,7 @@ static uint32_t name_of_mode(struct teller *teller, uint32_t process, uint64_t m
     char text[32];
 
     if (*value == 0) {
-        (void)snprintf(text, sizeof text, "mode 0x%" PRIx64, mode);
+        (void)snprintf(text, sizeof text, "without a name 0x%" PRIx64, mode);
         *value = name_of_text(teller, copy_text(text, strlen(text))) + 1u;
     }
     return (uint32_t)(*value - 1);
@@ -126,6 +143,7 @@ static uint32_t span_open(struct teller *teller, uint32_t thread, int kind, int6
     story->spans[story->span_count++] = (struct span){.begin_ns = begin_ns,
                                                       .end_ns = begin_ns,
                                                       .due_ns = INT64_MIN,
+                                                      .descriptor = -1,
                                                       .object = object,
                                                       .thread = thread,
                                                       .name = name,
@@ -330,6 +348,7 @@ static void close_object(struct teller *teller, const struct event *event, int k
 static void begin_run(struct teller *teller, const struct event *event, uint32_t process)
 {
     teller->story->loops[event->thread].runs++;
+    *pair_table_value(&teller->run_modes, process, event->value) = 1;
     (void)span_open(teller, event->thread, span_run, event->time_ns, event->object, name_of_mode(teller, process, event->value));
     if (teller->stacks[event->thread].count == 1) {
         awake_begins(teller, event->thread, event->time_ns);
@@ -339,6 +358,9 @@ static void begin_run(struct teller *teller, const struct event *event, uint32_t
 static void end_run(struct teller *teller, const struct event *event, uint32_t process)
 {
     (void)process;
+    if (event->detail) {
+        request_is_left(&teller->requests, event);
+    }
     close_object(teller, event, span_run, event->detail ? span_is_left : 0u);
 }
 
@@ -462,6 +484,68 @@ static void draw_reply(struct teller *teller, const struct event *event, uint32_
     draw_arrow(teller, origin_reply, event->object, whose_message(event, process), event, no_span, INT64_MIN);
 }
 
+static void note_usage(struct teller *teller, const struct event *event, uint32_t process)
+{
+    (void)teller; /* usage.c reads it */
+    (void)event;
+    (void)process;
+}
+
+static void begin_request(struct teller *teller, const struct event *event, uint32_t process)
+{
+    request_begins(&teller->requests, event, name_of_mode(teller, process, event->value));
+}
+
+static void end_request(struct teller *teller, const struct event *event, uint32_t process)
+{
+    (void)process;
+    request_ends(&teller->requests, event);
+}
+
+static void note_served_port(struct teller *teller, const struct event *event, uint32_t process)
+{
+    request_port_is_served(&teller->requests, event, name_of_mode(teller, process, event->value));
+}
+
+static void note_joining(struct teller *teller, const struct event *event, uint32_t process)
+{
+    struct story *story = teller->story;
+
+    if (event->detail < trace_callout_count) {
+        story->joined = grow_array(story->joined, story->joined_count, &story->joined_capacity, sizeof *story->joined);
+        story->joined[story->joined_count++] =
+            (struct joined_item){event->value, event->thread, name_of_function(teller, process, event->object),
+                                 name_of_mode(teller, process, event->value), (uint8_t)span_of_callout((enum trace_callout)event->detail)};
+    }
+}
+
+/* Leaves only the items whose modes have never run. */
+static void forget_run_modes(struct teller *teller)
+{
+    struct story *story = teller->story;
+    size_t left = 0;
+
+    for (size_t i = 0; i < story->joined_count; i++) {
+        uint32_t process = story->traces->threads[story->joined[i].thread].process;
+
+        if (*pair_table_value(&teller->run_modes, process, story->joined[i].mode) == 0) {
+            story->joined[left++] = story->joined[i];
+        }
+    }
+    story->joined_count = left;
+}
+
+static void note_descriptor(struct teller *teller, const struct event *event, uint32_t process)
+{
+    struct span *span = top_of(teller, &teller->stacks[event->thread]);
+
+    (void)process;
+    if (span && span->kind >= span_callout && span->object == event->object && event->value <= INT32_MAX) {
+        span->descriptor = (int32_t)event->value;
+        span->readiness = (uint8_t)(event->detail & 3);
+    }
+}
+
 static void tell_event(struct teller *teller, const struct event *event)
 {
     static void (*const by_kind[trace_kind_count])(struct teller *teller, const struct event *event, uint32_t process) = {
@@ -481,6 +565,12 @@ static void tell_event(struct teller *teller, const struct event *event)
         [trace_reply_is_sent] = note_reply,
         [trace_reply_comes] = draw_reply,
         [trace_name] = take_name,
+        [trace_usage] = note_usage,
+        [trace_request_begins] = begin_request,
+        [trace_request_ends] = end_request,
+        [trace_port_is_served] = note_served_port,
+        [trace_descriptor_is_ready] = note_descriptor,
+        [trace_item_joins] = note_joining,
     };
     const struct traces *traces = teller->story->traces;
     const struct span *top = top_of(teller, &teller->stacks[event->thread]);
@@ -532,10 +622,14 @@ void story_tell(struct story *story, struct traces *traces, int64_t stall_ns)
         teller.stacks[i].awake_since_ns = INT64_MIN;
         teller.stacks[i].worst = no_span;
     }
+    requests_begin(&teller.requests, story);
     for (size_t i = 0; i < traces->event_count; i++) {
         tell_event(&teller, &traces->events[i]);
     }
     close_all(&teller);
+    requests_end(&teller.requests);
+    forget_run_modes(&teller);
+    story_tell_usage(story);
     if (story->function_count > 0) {
         qsort(story->functions, story->function_count, sizeof *story->functions, by_longest);
     }

@@ -1,303 +1,217 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runloop top: reads the statistics of the user's processes again and again, and shows what their loops did in between.
- *
- * Whatever is in the directory may have been written by anybody who runs as this user, so nothing of it is believed: files are copied, not
- * mapped, sizes are checked, text is made plain, and a number that has become smaller counts as unchanged. A file whose process has ended
- * is removed.
+ * runloop top: samples the statistics of the user's processes again and again (sample.c), and shows what their loops did in between. On a
+ * terminal keys choose the order and a loop, whose callouts are then shown.
  */
-#include <dirent.h>
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <link.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "Loop/Trace/statistics_file.h"
 #include "json_string.h"
-#include "regular_file.h"
 #include "runloop.h"
+#include "sample.h"
 
-enum { path_most = 4096 };
+/* ---- the terminal ---- */
 
-/* One loop at one moment, as it was read. */
-struct seen {
-    int32_t process;
-    uint32_t place;
-    int32_t thread;
-    int64_t began_ns; /* when the statistics began: it tells the process from a later one of the same number */
-    char program[statistics_program_size];
-    char name[17];
-    bool is_here; /* the process has this number here, too, and not only in a container of its own */
-    uint32_t queued;
-    uint64_t passes, sleeps, callouts, timers;
-    int64_t busy_ns; /* includes the time since the loop last woke */
-    int64_t longest_ns, late_ns, latest_ns;
-    uint64_t longest_function;
+static struct termios terminal_before;
+static bool has_keys; /* the terminal passes on each key */
+
+static void give_terminal_back(void)
+{
+    if (has_keys) {
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+    }
+}
+
+static void end_by_signal(int signal)
+{
+    give_terminal_back();
+    _exit(128 + signal);
+}
+
+static void take_terminal(void)
+{
+    struct termios own;
+
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && tcgetattr(STDIN_FILENO, &terminal_before) == 0) {
+        own = terminal_before;
+        own.c_lflag &= (tcflag_t) ~(ICANON | ECHO);
+        (void)signal(SIGINT, end_by_signal);
+        (void)signal(SIGTERM, end_by_signal);
+        (void)signal(SIGHUP, end_by_signal);
+        has_keys = tcsetattr(STDIN_FILENO, TCSANOW, &own) == 0;
+        (void)atexit(give_terminal_back);
+    }
+}
+
+static size_t columns(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 80;
+}
+
+static size_t lines(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row >= 5 ? size.ws_row : SIZE_MAX;
+}
+
+/* ---- what is shown ---- */
+
+struct view {
+    char order; /* the key that chose it */
+    size_t chosen; /* the line whose loop is chosen */
+    bool is_open; /* its callouts are shown */
+    bool shows_help;
 };
 
-struct sample {
-    int64_t time_ns;
-    struct seen *loops;
-    size_t count, capacity;
+static const char help[] = "q ends     h this help     up, down (or k, j) choose a loop     Enter opens it, and closes it\n"
+                           "order: b busy  c calls/s  p passes/s  l latest timer  w wait for a reply  n process\n";
+
+struct line {
+    const struct seen *seen;
+    struct figures figures;
 };
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
+static char line_order;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+static double rank_of(const struct line *line)
+{
+    switch (line_order) {
+    case 'b':
+        return line->figures.busy;
+    case 'c':
+        return line->figures.callouts;
+    case 'p':
+        return line->figures.passes;
+    case 'l':
+        return (double)line->seen->latest_ns;
+    case 'w':
+        return line->seen->asked_ns > 0 ? -(double)line->seen->asked_ns : -1e30;
+    default:
+        return 0;
+    }
 }
 
-/* ---- reading ---- */
-
-static void copy_plain(char *ret_text, size_t size, const char *text)
+static int by_rank(const void *one, const void *other)
 {
-    size_t length = strnlen(text, size - 1);
+    const struct line *a = one;
+    const struct line *b = other;
 
-    invariant(size > 0);
-    for (size_t i = 0; i < length; i++) {
-        ret_text[i] = (char)(text[i] < ' ' || text[i] > '~' ? '?' : text[i]);
-    }
-    ret_text[length] = '\0';
+    return rank_of(a) != rank_of(b) ? (rank_of(a) > rank_of(b) ? -1 : 1) : a->seen < b->seen ? -1 : a->seen > b->seen;
 }
 
-static void add_loop(struct sample *sample, const struct statistics_page *page, uint32_t number, bool is_here)
+/* A number in seven columns. */
+static const char *short_number(double number, char ret_text[8])
 {
-    const struct loop_statistics *place = &page->places[number];
-    const char *slash = strrchr(page->program, '/');
-    struct seen *seen;
-    char name[sizeof place->name + 1] = {0};
-    int64_t awake_since_ns = place->awake_since_ns;
-
-    invariant(number < page->loops && page->loops <= statistics_loops_most); /* is_sound refuses others */
-    memcpy(name, place->name, sizeof place->name);
-    sample->loops = grow_array(sample->loops, sample->count, &sample->capacity, sizeof *sample->loops);
-    seen = &sample->loops[sample->count++];
-    *seen = (struct seen){
-        .process = page->process,
-        .place = number,
-        .thread = place->thread,
-        .began_ns = page->began_ns,
-        .is_here = is_here,
-        .queued = place->queued,
-        .passes = place->passes,
-        .sleeps = place->sleeps,
-        .callouts = place->callouts,
-        .timers = place->timers,
-        .busy_ns = place->busy_ns,
-        .longest_ns = place->longest_ns,
-        .longest_function = place->longest_function,
-        .late_ns = place->late_ns,
-        .latest_ns = place->latest_ns,
-    };
-    if (awake_since_ns > 0 && awake_since_ns < sample->time_ns && seen->busy_ns >= 0 && seen->busy_ns < INT64_MAX / 2) {
-        seen->busy_ns += sample->time_ns - awake_since_ns;
-    }
-    copy_plain(seen->program, sizeof seen->program, slash ? slash + 1 : page->program);
-    copy_plain(seen->name, sizeof seen->name, name);
+    (void)snprintf(ret_text, 8,
+                   number < 99999.5 ? "%7.1f"
+                   : number < 1e7   ? "%6.0fk"
+                                    : "%6.0fM",
+                   number < 99999.5 ? number
+                   : number < 1e7   ? number / 1e3
+                   : number < 1e12  ? number / 1e6
+                                    : 999999);
+    return ret_text;
 }
 
-/* Returns true if the bytes are statistics of the process with that number. */
-static bool is_sound(const struct statistics_page *page, long number)
+/* What a loop does, in the last column. */
+static void describe_state(const struct sample *sample, const struct line *line, char *ret_text, size_t size)
 {
-    return memcmp(page->magic, statistics_magic, sizeof page->magic) == 0 && page->version == statistics_version &&
-           page->order == statistics_order && page->process == number && page->loops <= statistics_loops_most &&
-           memchr(page->program, '\0', sizeof page->program) != NULL;
+    const struct seen *seen = line->seen;
+    const char *name;
+
+    if (seen->asked_ns > 0) {
+        (void)describe_wait(sample, seen, ret_text, size);
+    } else {
+        name = function_name(seen, seen->longest_function);
+        copy_plain(ret_text, size, name ? name : "");
+    }
 }
 
-/* Reads the file of one process. Removes it if its process has gone. */
-static void read_process(struct sample *sample, int directory, const char *name)
+static void write_line(const struct sample *sample, const struct line *line, bool is_chosen, size_t width)
 {
-    static union {
-        struct statistics_page page;
-        char bytes[statistics_file_size];
-    } copy;
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    struct stat status;
-    char *end;
-    long number = strtol(name, &end, 10);
-    int file;
-    bool is_whole;
+    const struct seen *seen = line->seen;
+    char passes[8], calls[8], late[8];
+    char state[1024];
+    char text[2048];
 
-    if (*name < '1' || *name > '9' || *end != '\0' || number > INT32_MAX) {
-        return;
-    }
-    file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0) {
-        return;
-    }
-    is_whole = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-               pread(file, copy.bytes, sizeof copy.bytes, 0) == (ssize_t)sizeof copy.bytes && is_sound(&copy.page, number) &&
-               fcntl(file, F_GETLK, &lock) == 0;
-    (void)close(file);
-    if (is_whole && lock.l_type == F_UNLCK) {
-        (void)unlinkat(directory, name, 0);
-        return;
-    }
-    for (uint32_t i = 0; is_whole && i < copy.page.loops; i++) {
-        if (copy.page.places[i].thread != 0) {
-            add_loop(sample, &copy.page, i, lock.l_pid == number);
+    describe_state(sample, line, state, sizeof state);
+    (void)snprintf(text, sizeof text, "%8d %-11.11s %s %s %5.1f%% %5.1f%% %s %s", (int)seen->thread, seen->name,
+                   short_number(line->figures.passes, passes), short_number(line->figures.callouts, calls), line->figures.busy * 100,
+                   line->figures.processor * 100, short_number((double)seen->latest_ns / 1e6, late), state);
+    (void)printf("%s%.*s%s\n", is_chosen ? "\033[7m" : "", (int)width, text, is_chosen ? "\033[0m" : "");
+}
+
+static void write_callouts(const struct sample *sample, const struct seen *seen, size_t width)
+{
+    char text[2048];
+    char name[512];
+
+    (void)printf("\n%.*s\n", (int)width, "   CALLS   IN ALL s LONGEST ms  CALLOUT");
+    for (uint32_t i = 0; i < seen->function_count; i++) {
+        const struct seen_function *function = &seen->functions[i];
+        const char *found = function_name(seen, function->function);
+
+        copy_plain(name, sizeof name, found ? found : function->function == 0 ? "others" : "?");
+        (void)snprintf(text, sizeof text, "%8" PRIu64 " %10.3f %10.3f  %s, %s", function->count, (double)function->total_ns / 1e9,
+                       (double)function->longest_ns / 1e6, name,
+                       function->kind < trace_callout_count ? span_kind_name((int)span_of_callout((enum trace_callout)function->kind))
+                                                            : "?");
+        if (function->descriptor >= 0) {
+            (void)snprintf(text + strlen(text), sizeof text - strlen(text), " %d", (int)function->descriptor);
         }
+        (void)printf("%.*s\n", (int)width, text);
+    }
+    if (seen->asked_ns > 0) {
+        (void)describe_wait(sample, seen, name, sizeof name);
+        (void)printf("it %s\n", name);
     }
 }
 
-static int by_process(const void *one, const void *other)
+static void write_table(const struct sample *before, const struct sample *after, double seconds, struct view *view)
 {
-    const struct seen *a = one;
-    const struct seen *b = other;
+    struct line *shown = make_room(after->count, sizeof *shown);
+    size_t width = isatty(STDOUT_FILENO) ? columns() : 2000;
+    size_t room = has_keys ? lines() - (view->shows_help ? 5 : 3) : SIZE_MAX;
+    size_t count = 0;
 
-    return a->process != b->process ? (a->process > b->process) - (a->process < b->process) : (a->place > b->place) - (a->place < b->place);
-}
-
-/* A directory that does not exist has no processes. One that others can use is an error. */
-static int take_sample(struct sample *sample, const char *path)
-{
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat status;
-    DIR *entries;
-
-    *sample = (struct sample){.time_ns = now_ns()};
-    if (directory < 0) {
-        return errno == ENOENT ? exit_success : fail(exit_error, "%s: %s", path, strerror(errno));
-    }
-    if (fstat(directory, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-        (void)close(directory);
-        return fail(exit_error, "%s is not for this user alone", path);
-    }
-    entries = fdopendir(directory);
-    if (!entries) {
-        (void)close(directory);
-        return fail(exit_error, "%s: %s", path, strerror(errno));
-    }
-    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        read_process(sample, directory, entry->d_name);
-    }
-    (void)closedir(entries);
-    if (sample->count > 0) {
-        qsort(sample->loops, sample->count, sizeof *sample->loops, by_process);
-    }
-    return exit_success;
-}
-
-/* ---- the names of functions ---- */
-
-/* An executable that is linked for fixed addresses is loaded without a bias. */
-static bool is_fixed(const char *path)
-{
-    ElfW(Ehdr) header;
-    struct stat status;
-    const char *reason;
-    int file = regular_file_open(path, &status, &reason);
-    bool is_read = file >= 0 && regular_file_copy(file, 0, &header, sizeof header) == sizeof header;
-
-    if (file >= 0) {
-        (void)close(file);
-    }
-    return is_read && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
-}
-
-/* Returns the name of the longest callout's function, or NULL. Reads the process's map of memory for it. */
-static const char *function_name(const struct seen *seen)
-{
-    char path[64];
-    char line[path_most + 128];
-    char file_path[path_most];
-    struct object_map object = {0};
-    uint64_t base = 0;
-    FILE *maps;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/maps", (int)seen->process);
-    maps = seen->is_here && seen->longest_function != 0 ? fopen(path, "re") : NULL;
-    while (maps && !object.path && fgets(line, sizeof line, maps)) {
-        uint64_t begin, end, offset;
-        int at = 0;
-
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %n", &begin, &end, &offset, &at) < 3 || at == 0 ||
-            line[at] != '/') {
-            continue;
-        }
-        line[strcspn(line, "\n")] = '\0';
-        base = offset == 0 ? begin : base;
-        if (seen->longest_function >= begin && seen->longest_function < end) {
-            (void)snprintf(file_path, sizeof file_path, "%s", line + at);
-            object = (struct object_map){.bias = is_fixed(file_path) ? 0 : base, .begin = begin, .end = end, .path = file_path};
-        }
-    }
-    if (maps) {
-        (void)fclose(maps);
-    }
-    return object.path ? symbol_name(&(struct process){.objects = &object, .object_count = 1}, seen->longest_function) : NULL;
-}
-
-/* ---- writing ---- */
-
-static const struct seen *find_before(const struct sample *before, const struct seen *seen)
-{
-    const struct seen *one = before->count > 0 ? bsearch(seen, before->loops, before->count, sizeof *seen, by_process) : NULL;
-
-    return one && one->thread == seen->thread && one->began_ns == seen->began_ns ? one : NULL;
-}
-
-static double rate_of(uint64_t before, uint64_t after, double seconds)
-{
-    return after > before ? (double)(after - before) / seconds : 0;
-}
-
-/* What a loop did between two samples. */
-struct figures {
-    double passes, sleeps, callouts, timers; /* per second */
-    double busy; /* share of the time, 0 to 1 */
-    double late_us; /* mean of the timers that fired */
-};
-
-static struct figures figures_of(const struct seen *before, const struct seen *after, double seconds)
-{
-    uint64_t timers = after->timers > before->timers ? after->timers - before->timers : 0;
-    double busy = after->busy_ns > before->busy_ns ? (double)(after->busy_ns - before->busy_ns) / 1e9 / seconds : 0;
-
-    return (struct figures){
-        .passes = rate_of(before->passes, after->passes, seconds),
-        .sleeps = rate_of(before->sleeps, after->sleeps, seconds),
-        .callouts = rate_of(before->callouts, after->callouts, seconds),
-        .timers = rate_of(before->timers, after->timers, seconds),
-        .busy = busy > 1 ? 1 : busy,
-        .late_us = timers > 0 && after->late_ns > before->late_ns ? (double)(after->late_ns - before->late_ns) / 1e3 / (double)timers : 0,
-    };
-}
-
-static void write_table(const struct sample *before, const struct sample *after, double seconds)
-{
     if (isatty(STDOUT_FILENO)) {
         (void)fputs("\033[H\033[J", stdout);
     }
-    (void)printf("%8s %8s %-15s %10s %10s %7s %9s %9s %10s %7s  %s\n", "PROCESS", "THREAD", "NAME", "PASSES/s", "CALLS/s", "BUSY",
-                 "LATE us", "WORST us", "LONGEST us", "QUEUED", "LONGEST CALLOUT");
     for (size_t i = 0; i < after->count; i++) {
-        const struct seen *seen = &after->loops[i];
-        const struct seen *earlier = find_before(before, seen);
-        const char *name = function_name(seen);
-        struct figures figures;
-        char plain[128];
+        const struct seen *earlier = find_before(before, &after->loops[i]);
 
-        if (!earlier) {
-            continue; /* the loop is new: its rates come with the next sample */
+        if (earlier) { /* the rates of a new loop come with the next sample */
+            shown[count++] = (struct line){&after->loops[i], figures_of(earlier, &after->loops[i], seconds)};
         }
-        figures = figures_of(earlier, seen, seconds);
-        copy_plain(plain, sizeof plain, name ? name : "");
-        (void)printf("%8d %8d %-15s %10.1f %10.1f %6.1f%% %9.1f %9.1f %10.1f %7" PRIu32 "  %s\n", (int)seen->process, (int)seen->thread,
-                     seen->name, figures.passes, figures.callouts, figures.busy * 100, figures.late_us, (double)seen->latest_ns / 1e3,
-                     (double)seen->longest_ns / 1e3, seen->queued, plain);
+    }
+    line_order = view->order;
+    qsort(shown, count, sizeof *shown, by_rank);
+    view->chosen = count > 0 && view->chosen >= count ? count - 1 : view->chosen;
+    if (view->shows_help) {
+        (void)fputs(help, stdout);
+    }
+    (void)printf("%.*s\n", (int)width, "  THREAD NAME        PASSES/s CALLS/s   BUSY   PROC LATE ms LONGEST CALLOUT, OR WAITS FOR");
+    for (size_t i = view->is_open ? view->chosen : 0; i < (view->is_open ? view->chosen + 1 : count) && i < count && i < room; i++) {
+        write_line(after, &shown[i], has_keys && i == view->chosen, width);
+        if (view->is_open) {
+            write_callouts(after, shown[i].seen, width);
+        }
     }
     if (after->count == 0) {
         (void)puts("no process of this user runs loops with CORERUNLOOP_STATISTICS=1 in its environment");
     }
+    free(shown);
 }
 
 static void write_text(const char *name, const char *text)
@@ -312,6 +226,23 @@ static void write_text(const char *name, const char *text)
     free(plain);
 }
 
+static void write_functions(const struct seen *seen)
+{
+    (void)fputs("\"functions\": [", stdout);
+    for (uint32_t i = 0; i < seen->function_count; i++) {
+        const struct seen_function *function = &seen->functions[i];
+        const char *name = function_name(seen, function->function);
+
+        (void)fputs(i > 0 ? ", {" : "{", stdout);
+        write_text("name", name ? name : "");
+        write_text("kind",
+                   function->kind < trace_callout_count ? span_kind_name((int)span_of_callout((enum trace_callout)function->kind)) : "");
+        (void)printf("\"descriptor\": %d, \"calls\": %" PRIu64 ", \"total_us\": %.3f, \"longest_us\": %.3f}", (int)function->descriptor,
+                     function->count, (double)function->total_ns / 1e3, (double)function->longest_ns / 1e3);
+    }
+    (void)fputs("], ", stdout);
+}
+
 static void write_json(const struct sample *before, const struct sample *after, double seconds)
 {
     bool is_first = true;
@@ -320,8 +251,9 @@ static void write_json(const struct sample *before, const struct sample *after, 
     for (size_t i = 0; i < after->count; i++) {
         const struct seen *seen = &after->loops[i];
         const struct seen *earlier = find_before(before, seen);
-        const char *name = function_name(seen);
+        const char *name = function_name(seen, seen->longest_function);
         struct figures figures;
+        char waits[1024];
 
         if (!earlier) {
             continue;
@@ -334,8 +266,14 @@ static void write_json(const struct sample *before, const struct sample *after, 
         write_text("longest_callout", name ? name : "");
         (void)printf("\"passes\": %" PRIu64 ", \"sleeps\": %" PRIu64 ", \"callouts\": %" PRIu64 ", \"timers\": %" PRIu64 ", ", seen->passes,
                      seen->sleeps, seen->callouts, seen->timers);
-        (void)printf("\"passes_per_s\": %.3f, \"sleeps_per_s\": %.3f, \"callouts_per_s\": %.3f, \"timers_per_s\": %.3f, \"busy\": %.6f, ",
-                     figures.passes, figures.sleeps, figures.callouts, figures.timers, figures.busy);
+        (void)printf("\"passes_per_s\": %.3f, \"sleeps_per_s\": %.3f, \"callouts_per_s\": %.3f, \"timers_per_s\": %.3f, \"busy\": %.6f, "
+                     "\"processor\": %.6f, ",
+                     figures.passes, figures.sleeps, figures.callouts, figures.timers, figures.busy, figures.processor);
+        write_functions(seen);
+        if (seen->asked_ns > 0) {
+            (void)describe_wait(after, seen, waits, sizeof waits);
+            write_text("waits", waits);
+        }
         (void)printf("\"late_us\": %.3f, \"latest_us\": %.3f, \"longest_us\": %.3f, \"queued\": %" PRIu32 "}", figures.late_us,
                      (double)seen->latest_ns / 1e3, (double)seen->longest_ns / 1e3, seen->queued);
     }
@@ -344,41 +282,81 @@ static void write_json(const struct sample *before, const struct sample *after, 
 
 /* ---- the command ---- */
 
-static void pause_for(double seconds)
+/* Takes the keys that are there. Returns false if one of them ends the command. */
+static bool take_keys(struct view *view, bool *ret_is_changed)
 {
-    struct timespec left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    char keys[32];
+    ssize_t count = read(STDIN_FILENO, keys, sizeof keys);
 
-    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    for (ssize_t i = 0; i < count; i++) {
+        char key = keys[i];
+
+        if (key == '\033' && i + 2 < count && keys[i + 1] == '[') { /* an arrow */
+            key = keys[i + 2] == 'A' ? 'k' : keys[i + 2] == 'B' ? 'j' : ' ';
+            i += 2;
+        }
+        if (key == 'q' || key == 'Q') {
+            return false;
+        }
+        *ret_is_changed = true;
+        if (key == 'h' || key == '?') {
+            view->shows_help = !view->shows_help;
+        } else if (key == 'j') {
+            view->chosen++;
+        } else if (key == 'k') {
+            view->chosen -= view->chosen > 0;
+        } else if (key == '\n' || key == '\r') {
+            view->is_open = !view->is_open;
+        } else if (strchr("bcplwn", key)) {
+            view->order = key;
+        }
     }
+    return count != 0;
 }
 
-static void path_of_directory(char ret_path[path_most])
+/* Waits for the end of the interval, or for a key. Returns false if the command is to end. */
+static bool wait_for_next(double seconds, struct view *view)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    struct timespec end, now;
+    bool is_changed = false;
+    double left = seconds;
 
-    if (runtime && *runtime == '/') {
-        (void)snprintf(ret_path, path_most, "%s/" STATISTICS_DIRECTORY, runtime);
-    } else {
-        (void)snprintf(ret_path, path_most, "/run/user/%u/" STATISTICS_DIRECTORY, (unsigned)geteuid());
+    if (!has_keys) {
+        pause_for(seconds);
+        return true;
     }
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    while (left > 0 && !is_changed) {
+        if (poll(&input, 1, (int)(left * 1e3) + 1) == 1 && !take_keys(view, &is_changed)) {
+            return false;
+        }
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        left = seconds - (double)(now.tv_sec - end.tv_sec) - (double)(now.tv_nsec - end.tv_nsec) / 1e9;
+    }
+    return true;
 }
 
 int show_top(double interval_s, long count, bool is_json)
 {
-    char path[path_most];
+    struct view view = {.order = 'n'};
     struct sample before;
     struct sample after;
-    int status;
+    int status = take_sample(&before);
 
-    path_of_directory(path);
-    status = take_sample(&before, path);
-    for (long i = 0; status == exit_success && (count == 0 || i < count); i++) {
-        pause_for(interval_s);
-        status = take_sample(&after, path);
+    if (!is_json) {
+        take_terminal();
+    }
+    for (long i = 0; status == exit_success && (count == 0 || i < count) && wait_for_next(interval_s, &view); i++) {
+        status = take_sample(&after);
         if (status == exit_success) {
             double seconds = (double)(after.time_ns - before.time_ns) / 1e9;
 
-            (is_json ? write_json : write_table)(&before, &after, seconds);
+            if (is_json) {
+                write_json(&before, &after, seconds);
+            } else {
+                write_table(&before, &after, seconds, &view);
+            }
             free(before.loops);
             before = after;
             if (fflush(stdout) != 0) {

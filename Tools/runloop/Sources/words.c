@@ -43,5 +43,17 @@ const char *span_state(const struct span *span)
     if (span->flags & span_is_unfinished) {
         return "unfinished";
     }
+    if (span->flags & span_is_futile) {
+        return "returned at once";
+    }
     return span->flags & span_began_before ? "began before" : "";
+}
+
+const char *request_result_name(int result)
+{
+    static const char *const names[] = {"replied",         "send timeout",        "receive timeout", "port is invalid",
+                                        "transport error", "port became invalid", "left by a jump",  "no reply yet"};
+
+    invariant(result >= 0 && result <= request_unfinished);
+    return names[result];
 }

@@ -38,6 +38,7 @@ public struct CompactCoding: ActorCoding {
     public func encode<Value: Encodable>(
         _ value: Value, into bytes: inout [UInt8], userInfo: [CodingUserInfoKey: any Sendable] = [:]
     ) throws {
+        if Value.self == [UInt8].self, let value = value as? [UInt8] { return bytes.append(compact: value) }
         let output = CompactOutput(userInfo)
         swap(&output.bytes, &bytes)
         defer { swap(&output.bytes, &bytes) }

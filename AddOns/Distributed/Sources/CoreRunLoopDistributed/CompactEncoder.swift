@@ -39,9 +39,7 @@ final class CompactOutput {
     func encode<Value: Encodable>(_ value: Value) throws {
         if let error { throw error }
         if Value.self == [UInt8].self, let value = value as? [UInt8] {
-            bytes.append(CompactTag.bytes)
-            bytes.append(varint: UInt64(value.count))
-            bytes.append(contentsOf: value)
+            bytes.append(compact: value)
             return
         }
         let place = begin(.value)

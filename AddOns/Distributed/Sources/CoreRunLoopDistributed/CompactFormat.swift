@@ -50,6 +50,13 @@ extension [UInt8] {
         for shift in stride(from: 0, to: number.bitWidth, by: 8) { append(UInt8(truncatingIfNeeded: number >> shift)) }
     }
 
+    /// Appends bytes as a value.
+    mutating func append(compact value: [UInt8]) {
+        append(CompactTag.bytes)
+        append(varint: UInt64(value.count))
+        append(contentsOf: value)
+    }
+
     /// Appends a text as a value.
     mutating func append(compact text: String) {
         var text = text

@@ -14,6 +14,7 @@ public struct MessagePortInvocationEncoder: DistributedTargetInvocationEncoder {
     private var arguments: [UInt8] = []
     private var argumentCount: UInt64 = 0
     private var stub = false
+    private static let firstCapacity = 96  // enough for the arguments of most calls
 
     init(_ system: MessagePortActorSystem) { self.system = system }
 
@@ -37,8 +38,9 @@ public struct MessagePortInvocationEncoder: DistributedTargetInvocationEncoder {
     /// - Throws: What the coding throws; ``MessagePortActorError/transport(_:)`` for an argument of 4 GiB.
     public mutating func recordArgument<Value: Codable>(_ argument: RemoteCallArgument<Value>) throws {
         let start = arguments.count
+        if start == 0 { arguments.reserveCapacity(Self.firstCapacity) }
         arguments.append(UInt32(0))
-        try system.coding.encode(argument.value, into: &arguments, userInfo: system.userInfo)
+        try system.coding.encode(argument.value, into: &arguments, userInfo: system.userInfo(for: Value.self))
         guard let size = UInt32(exactly: arguments.count - start - 4) else { throw MessagePortActorError.transport(argument.name) }
         for index in 0..<4 { arguments[start + index] = UInt8(truncatingIfNeeded: size >> (8 * UInt32(index))) }
         argumentCount += 1
@@ -96,7 +98,7 @@ public struct MessagePortInvocationDecoder: DistributedTargetInvocationDecoder {
         defer { index += 1 }
         if index >= call.argumentCount { throw MessagePortActorError.malformedArgument(function, index, "it is not there") }
         do {
-            return try system.coding.decode(Argument.self, from: call.argument(), userInfo: system.userInfo)
+            return try system.coding.decode(Argument.self, from: call.argument(), userInfo: system.userInfo(for: Argument.self))
         } catch { throw MessagePortActorError.malformedArgument(function, index, "\(error)") }
     }
 
@@ -131,8 +133,8 @@ public struct MessagePortResultHandler: DistributedTargetInvocationResultHandler
     public func onReturn<Success: Codable>(value: Success) async throws {
         var bytes = [CallFrame.Reply.value]
         do {
-            var userInfo = system.userInfo
-            userInfo[.portKey] = port
+            var userInfo = system.userInfo(for: Success.self)
+            if !userInfo.isEmpty { userInfo[.portKey] = port }
             try system.coding.encode(value, into: &bytes, userInfo: userInfo)
         } catch { throw MessagePortActorError.malformedResult(function, "\(error)") }
         reply.bytes = bytes

@@ -27,16 +27,17 @@ extension MessagePortActorSystem {
         _ limit: Duration, _ body: nonisolated(nonsending) () async throws -> Result
     ) async rethrows -> Result {
         let deadline = SuspendingClock.now.advanced(by: limit)
-        return try await $deadline.withValue(earliest([deadline, Self.deadline])) { try await body() }
+        return try await $deadline.withValue(earliest(deadline, Self.deadline)) { try await body() }
     }
 
-    private static func earliest(_ deadlines: [SuspendingClock.Instant?]) -> SuspendingClock.Instant? {
-        deadlines.compactMap { $0 }.min()
+    private static func earliest(_ one: SuspendingClock.Instant?, _ other: SuspendingClock.Instant?) -> SuspendingClock.Instant? {
+        guard let one, let other else { return one ?? other }
+        return min(one, other)
     }
 
     /// How long a request that is made now may take, if that was said.
     var explicitLimit: Duration? {
-        Self.earliest([Self.deadline, MessagePort.requestDeadline]).map { SuspendingClock.now.duration(to: $0) }
+        Self.earliest(Self.deadline, MessagePort.requestDeadline).map { SuspendingClock.now.duration(to: $0) }
     }
 
     /// Calls a function that has a result. Called by Swift.
@@ -47,7 +48,7 @@ extension MessagePortActorSystem {
     ) async throws -> Res where Act.ID == ActorID {
         let bytes = try await reply(actor.id, target, invocation)
         guard bytes.first == CallFrame.Reply.value else { throw failure(bytes, target.identifier) }
-        do { return try coding.decode(Res.self, from: bytes.dropFirst(), userInfo: userInfo) } catch {
+        do { return try coding.decode(Res.self, from: bytes.dropFirst(), userInfo: userInfo(for: Res.self)) } catch {
             throw MessagePortActorError.malformedResult(CallTarget.displayName(of: target.identifier), "\(error)")
         }
     }

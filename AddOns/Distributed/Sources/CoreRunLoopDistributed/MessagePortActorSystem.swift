@@ -280,4 +280,11 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
 
     /// What encoders and decoders need to know, to read actors among the values.
     var userInfo: [CodingUserInfoKey: any Sendable] { [.actorSystemKey: self] }
+
+    /// The same for a value of a type; nothing for plain values, which have no actors in them.
+    func userInfo(for type: any Any.Type) -> [CodingUserInfoKey: any Sendable] { Self.isPlain(type) ? [:] : userInfo }
+
+    static func isPlain(_ type: any Any.Type) -> Bool {
+        type == [UInt8].self || type == Int.self || type == String.self || type == Bool.self || type == Double.self
+    }
 }

@@ -262,3 +262,18 @@ void dns_server_stop(struct dns_server *server)
     close(server->udp);
     close(server->tcp);
 }
+
+bool dns_hosts_file_has_localhost(void)
+{
+    FILE *file = fopen("/etc/hosts", "re");
+    char line[512];
+    bool has_it = false;
+
+    while (file && !has_it && fgets(line, sizeof line, file)) {
+        has_it = strncmp(line, "127.0.0.1", 9) == 0 && strstr(line, "localhost");
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    return has_it;
+}

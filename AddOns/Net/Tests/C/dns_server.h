@@ -16,6 +16,7 @@
 #ifndef CRL_NET_TESTS_DNS_SERVER_H
 #define CRL_NET_TESTS_DNS_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "Loop/loop_probe.h"
@@ -30,6 +31,9 @@ struct dns_server {
     _Atomic int questions;
     struct probe_thread thread;
 };
+
+/* False in a container, or a folder that is its own root, whose hosts file names nobody. */
+bool dns_hosts_file_has_localhost(void);
 
 /* Starts the server, and has queries ask it. */
 void dns_server_start(struct dns_server *server);

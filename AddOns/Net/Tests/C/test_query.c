@@ -267,6 +267,9 @@ TEST(the_hosts_file_is_read_before_a_server_is_asked, "1000")
     struct answer answer = {0};
     struct dns_server server;
 
+    if (!dns_hosts_file_has_localhost()) {
+        SKIP("the hosts file has no localhost");
+    }
     dns_server_start(&server);
     ask(&answer, CFSTR("localhost"));
     query_wait(answer.query);

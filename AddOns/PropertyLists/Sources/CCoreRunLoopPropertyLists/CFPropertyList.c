@@ -209,15 +209,25 @@ static bool require_valid(CFTypeRef tree, CFPropertyListFormat format, struct re
     }
 }
 
+/* Of most trees the writer itself sees that they are valid; the others are checked. */
+static bool write_xml(CFTypeRef tree, struct byte_buffer *buffer, struct read_fault *fault)
+{
+    if (tree && xml_write(tree, tree_depth_max, buffer, fault)) {
+        return true;
+    }
+    buffer->count = 0;
+    return fault->words[0] == '\0' && require_valid(tree, kCFPropertyListXMLFormat_v1_0, fault) && xml_write(tree, SIZE_MAX, buffer, fault);
+}
+
 static bool write_bytes(CFTypeRef tree, CFPropertyListFormat format, struct byte_buffer *buffer, struct read_fault *fault)
 {
     if (format != kCFPropertyListXMLFormat_v1_0 && format != kCFPropertyListBinaryFormat_v1_0) {
         return read_fault_set(fault, "Property lists are not written in the format %ld", (long)format);
     }
-    if (!require_valid(tree, format, fault)) {
-        return false;
+    if (format == kCFPropertyListXMLFormat_v1_0) {
+        return write_xml(tree, buffer, fault);
     }
-    return format == kCFPropertyListXMLFormat_v1_0 ? xml_write(tree, buffer, fault) : binary_write(tree, buffer, fault);
+    return require_valid(tree, format, fault) && binary_write(tree, buffer, fault);
 }
 
 /* Makes data of the bytes, which it takes. They are moved where the data have memory of another allocator. */

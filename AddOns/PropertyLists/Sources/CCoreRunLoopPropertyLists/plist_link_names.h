@@ -59,6 +59,7 @@
 #pragma redefine_extname tree_builder_take crl_tree_builder_take
 #pragma redefine_extname tree_check crl_tree_check
 #pragma redefine_extname tree_copy crl_tree_copy
+#pragma redefine_extname tree_measure crl_tree_measure
 #pragma redefine_extname tree_walk_begin crl_tree_walk_begin
 #pragma redefine_extname tree_walk_end crl_tree_walk_end
 #pragma redefine_extname tree_walk_next crl_tree_walk_next

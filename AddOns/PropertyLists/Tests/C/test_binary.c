@@ -198,7 +198,7 @@ static const struct row {
     {{BYTES("\xA2\1\2"), BYTES("\x08"), BYTES("\xD1\1\1")}, "!key is no string"},
 };
 
-TEST(each_object_of_the_binary_format_is_read_or_refused, "")
+TEST(each_object_of_the_binary_format_is_read_or_refused, "2202")
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin("bplist00");
@@ -222,7 +222,7 @@ static void expect_trailer(struct trailer trailer, const char *tree)
     expect(tree);
 }
 
-TEST(a_trailer_that_promises_what_is_not_there_is_refused, "")
+TEST(a_trailer_that_promises_what_is_not_there_is_refused, "2202")
 {
     expect_trailer(right, "'a'");
     expect_trailer((struct trailer){3, 8, -1, -1, -1}, "'a'");
@@ -270,7 +270,7 @@ TEST(a_trailer_that_promises_what_is_not_there_is_refused, "")
     plist_expect("bplist00", 8, kCFPropertyListOpenStepFormat, "'bplist00'");
 }
 
-TEST(sizes_that_cannot_hold_the_numbers_are_refused, "")
+TEST(sizes_that_cannot_hold_the_numbers_are_refused, "2202")
 {
     begin("bplist00");
     put_object("\xA1\1", 2);
@@ -301,7 +301,7 @@ static void make_doubling(unsigned count)
     end(&right);
 }
 
-TEST(a_container_that_occurs_a_million_million_times_takes_no_more_than_the_file, "")
+TEST(a_container_that_occurs_a_million_million_times_takes_no_more_than_the_file, "2203")
 {
     CFDataRef data;
     CFErrorRef error = NULL;
@@ -325,7 +325,7 @@ TEST(a_container_that_occurs_a_million_million_times_takes_no_more_than_the_file
     CFRelease(data);
 }
 
-TEST(objects_that_lie_over_each_other_are_refused_when_they_take_too_much, "")
+TEST(objects_that_lie_over_each_other_are_refused_when_they_take_too_much, "2203")
 {
     begin("bplist00");
     put_object("\xAF\x11\x01\x00", 4);
@@ -346,7 +346,7 @@ TEST(objects_that_lie_over_each_other_are_refused_when_they_take_too_much, "")
     expect("!lie over each other");
 }
 
-TEST(what_may_be_changed_is_no_other_object_where_it_occurs_again, "")
+TEST(what_may_be_changed_is_no_other_object_where_it_occurs_again, "2205")
 {
     begin("bplist00");
     put_object("\xA2\1\1", 3);
@@ -368,7 +368,7 @@ TEST(what_may_be_changed_is_no_other_object_where_it_occurs_again, "")
     }
 }
 
-TEST(a_string_is_a_key_and_a_value_that_may_be_changed, "")
+TEST(a_string_is_a_key_and_a_value_that_may_be_changed, "2200")
 {
     CFDataRef data;
     CFArrayRef tree;
@@ -414,7 +414,7 @@ static CFNumberRef make_float(float value)
     return CFNumberCreate(NULL, kCFNumberFloatType, &value);
 }
 
-TEST(the_binary_format_has_the_bytes_of_core_foundation, "")
+TEST(the_binary_format_has_the_bytes_of_core_foundation, "2201")
 {
     static const UniChar half[] = {'a', 0xD800};
     CFTypeRef text = make_text("x");
@@ -446,7 +446,7 @@ TEST(the_binary_format_has_the_bytes_of_core_foundation, "")
     expect_written(make_dictionary("CF$UID", make_integer(300), NULL), "81012c");
 }
 
-TEST(what_is_written_is_read_as_the_same_in_each_size_of_offsets, "")
+TEST(what_is_written_is_read_as_the_same_in_each_size_of_offsets, "2201")
 {
     static const size_t sizes[] = {1, 200, 300, 70000, 200000};
     static const UInt8 zeros[200000];
@@ -489,7 +489,7 @@ static bool read_and_write(void)
     return true;
 }
 
-TEST_LIMIT(nth_failure_of_the_binary_format, "", 120)
+TEST_LIMIT(nth_failure_of_the_binary_format, "2202", 120)
 {
     CFTypeRef tree =
         make_array(make_text("x\xC3\xA9"), make_array(make_integer(1), make_real(1e30), CFDateCreate(NULL, 7), NULL), make_data("data", 4),

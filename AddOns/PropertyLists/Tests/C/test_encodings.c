@@ -33,7 +33,7 @@ static const char *units_of(CFStringEncoding encoding, const char *bytes, size_t
 
 #define UNITS(encoding_, bytes_) units_of(encoding_, bytes_, sizeof bytes_ - 1)
 
-TEST(bytes_of_other_encodings_are_read_and_invalid_and_incomplete_ones_are_refused, "")
+TEST(bytes_of_other_encodings_are_read_and_invalid_and_incomplete_ones_are_refused, "2209")
 {
     static const struct {
         CFStringEncoding encoding;
@@ -101,7 +101,7 @@ static const char *bytes_of(CFStringEncoding encoding, const UniChar *units, CFI
     return words;
 }
 
-TEST(units_are_written_as_far_as_an_encoding_has_them_and_they_fit, "")
+TEST(units_are_written_as_far_as_an_encoding_has_them_and_they_fit, "2209")
 {
     static const UniChar mixed[] = {'a', 0x3042, 0x20AC, 'b'}; /* the euro is not in Japanese encodings */
     static const UniChar twice[] = {'a', 0x3042, 'b', 0x3042};
@@ -154,7 +154,7 @@ TEST(units_are_written_as_far_as_an_encoding_has_them_and_they_fit, "")
     converters_give_back();
 }
 
-TEST(a_long_text_is_converted_over_the_pieces_of_a_conversion, "")
+TEST(a_long_text_is_converted_over_the_pieces_of_a_conversion, "2209")
 {
     enum { length = 5001 };
     UniChar *units = malloc(length * sizeof *units);
@@ -194,7 +194,7 @@ static CFStringEncoding encoding_named(const char *name)
     return encoding;
 }
 
-TEST(names_of_character_sets_stand_for_encodings, "")
+TEST(names_of_character_sets_stand_for_encodings, "2209")
 {
     static const struct {
         const char *name;
@@ -237,7 +237,7 @@ TEST(names_of_character_sets_stand_for_encodings, "")
     EXPECT(!CFStringConvertEncodingToIANACharSetName(0x999));
 }
 
-TEST(each_number_and_name_of_an_encoding_leads_back_to_it, "")
+TEST(each_number_and_name_of_an_encoding_leads_back_to_it, "2209")
 {
     for (size_t i = 0; i < encoding_rows; i++) {
         CFStringEncoding encoding = encoding_table[i].encoding;
@@ -256,7 +256,7 @@ TEST(each_number_and_name_of_an_encoding_leads_back_to_it, "")
     EXPECT_EQ(CFStringConvertEncodingToWindowsCodepage(0x999), kCFStringEncodingInvalidId);
 }
 
-TEST(the_list_of_encodings_has_those_that_convert, "")
+TEST(the_list_of_encodings_has_those_that_convert, "2209")
 {
     const CFStringEncoding *list = CFStringGetListOfAvailableEncodings();
     int count = 0;
@@ -270,6 +270,9 @@ TEST(the_list_of_encodings_has_those_that_convert, "")
     }
     EXPECT(count >= 13);
     EXPECT(!CFStringIsEncodingAvailable(kCFStringEncodingMacJapanese));
+    EXPECT(CFEqual(CFStringGetNameOfEncoding(kCFStringEncodingEUC_JP), CFSTR("Japanese (EUC)")));
+    EXPECT(CFEqual(CFStringGetNameOfEncoding(kCFStringEncodingNextStepLatin), CFSTR("Western (NextStep)")));
+    EXPECT(!CFStringGetNameOfEncoding(kCFStringEncodingMacJapanese));
     converters_give_back();
 }
 
@@ -296,7 +299,7 @@ static void *convert_on(void *failures)
     return NULL;
 }
 
-TEST(threads_convert_at_once_and_so_does_the_child_of_a_fork, "")
+TEST(threads_convert_at_once_and_so_does_the_child_of_a_fork, "2209 2210")
 {
     pthread_t threads[3];
     _Atomic int failures = 0;
@@ -342,7 +345,7 @@ static bool convert_all_ways(void)
     return is_there;
 }
 
-TEST_LIMIT(nth_failure_encodings, "", 120)
+TEST_LIMIT(nth_failure_encodings, "2209", 120)
 {
     nth_failure_run_primed("encodings", convert_all_ways, convert_all_ways);
 }

@@ -74,7 +74,7 @@ static const struct row {
     {"<abc>", "!'abc'"}, /* as a document in XML */
 };
 
-TEST(the_old_format_is_read_or_refused_with_its_line, "")
+TEST(the_old_format_is_read_or_refused_with_its_line, "2202")
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         plist_expect(rows[i].text, strlen(rows[i].text), kCFPropertyListOpenStepFormat, rows[i].tree);
@@ -84,12 +84,12 @@ TEST(the_old_format_is_read_or_refused_with_its_line, "")
     plist_expect("a\0b", 3, 0, "!no semicolon");
 }
 
-TEST(a_file_of_strings_is_read_in_utf16, "")
+TEST(a_file_of_strings_is_read_in_utf16, "2202")
 {
     plist_expect("\xFE\xFF\0a\0=\0\"\0\xE9\0\"\0;", 14, kCFPropertyListOpenStepFormat, "{a:'\xC3\xA9'}");
 }
 
-TEST(a_hundred_thousand_brackets_are_refused, "")
+TEST(a_hundred_thousand_brackets_are_refused, "2203")
 {
     static char text[100000];
 
@@ -116,7 +116,7 @@ static bool read_text(void)
     return true;
 }
 
-TEST_LIMIT(nth_failure_of_the_old_format, "", 120)
+TEST_LIMIT(nth_failure_of_the_old_format, "2202", 120)
 {
     nth_failure_run("old", read_text);
 }

@@ -15,7 +15,7 @@ static CFReadStreamRef open_bytes(const char *bytes, size_t length)
     return stream;
 }
 
-TEST(a_stream_is_read_to_its_end_or_as_far_as_was_asked_for, "")
+TEST(a_stream_is_read_to_its_end_or_as_far_as_was_asked_for, "2206")
 {
     static char long_text[200000];
     CFReadStreamRef stream = open_bytes(document, sizeof document - 1);
@@ -47,7 +47,7 @@ static void expect_code(CFErrorRef error, CFIndex code)
     }
 }
 
-TEST(a_stream_that_brings_nothing_is_an_error, "")
+TEST(a_stream_that_brings_nothing_is_an_error, "2206")
 {
     CFReadStreamRef stream = open_bytes("", 0);
     CFReadStreamRef closed = CFReadStreamCreateWithBytesNoCopy(NULL, (const UInt8 *)"a", 1, kCFAllocatorNull);
@@ -70,7 +70,7 @@ TEST(a_stream_that_brings_nothing_is_an_error, "")
     CFRelease(closed);
 }
 
-TEST(a_tree_is_written_to_a_stream_that_takes_it, "")
+TEST(a_tree_is_written_to_a_stream_that_takes_it, "2206")
 {
     CFArrayRef tree = make_array(make_text("some text"), make_integer(7), NULL);
     CFDataRef data = CFPropertyListCreateData(NULL, tree, kCFPropertyListBinaryFormat_v1_0, 0, NULL);
@@ -101,7 +101,7 @@ TEST(a_tree_is_written_to_a_stream_that_takes_it, "")
     CFRelease(tree);
 }
 
-TEST(the_older_calls_read_each_format_and_write_xml, "")
+TEST(the_older_calls_read_each_format_and_write_xml, "2206")
 {
     CFDataRef data = make_data("{a=b;}", 6);
     CFStringRef words = CFSTR("before");

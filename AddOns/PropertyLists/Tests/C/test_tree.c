@@ -18,7 +18,7 @@ static void expect_valid(CFTypeRef tree, bool in_old, bool in_others)
     }
 }
 
-TEST(a_property_list_has_seven_types_and_the_old_format_four_of_them, "")
+TEST(a_property_list_has_seven_types_and_the_old_format_four_of_them, "2200")
 {
     expect_valid(make_text("text"), true, true);
     expect_valid(make_data("\0\1", 2), true, true);
@@ -31,7 +31,7 @@ TEST(a_property_list_has_seven_types_and_the_old_format_four_of_them, "")
     expect_valid(make_dictionary("key", make_array(make_integer(1), NULL), NULL), false, true);
 }
 
-TEST(no_other_object_is_part_of_a_property_list, "")
+TEST(no_other_object_is_part_of_a_property_list, "2200")
 {
     CFNumberRef number = make_integer(1);
 
@@ -46,7 +46,7 @@ TEST(no_other_object_is_part_of_a_property_list, "")
     CFRelease(number);
 }
 
-TEST(a_container_may_be_twice_in_a_property_list_and_not_in_itself, "")
+TEST(a_container_may_be_twice_in_a_property_list_and_not_in_itself, "2200")
 {
     CFMutableArrayRef shared = make_array(make_text("a"), NULL);
     CFMutableArrayRef inner = make_array(NULL);
@@ -62,19 +62,38 @@ TEST(a_container_may_be_twice_in_a_property_list_and_not_in_itself, "")
     CFRelease(inner);
 }
 
-TEST(validity_of_a_container_that_occurs_a_million_million_times_is_found_at_once, "")
+TEST(validity_of_a_container_that_occurs_a_million_million_times_is_found_at_once, "2200")
 {
     CFArrayRef array = make_array(make_text("a"), NULL);
 
     for (int i = 0; i < 40; i++) {
         array = make_array(CFRetain(array), array, NULL);
     }
+    EXPECT(!CFPropertyListCreateData(NULL, array, kCFPropertyListXMLFormat_v1_0, 0, NULL));
     expect_valid(array, true, true);
+}
+
+/* No reader makes such a tree, but a program may. */
+TEST(a_tree_may_be_as_deep_as_memory_allows, "2204")
+{
+    CFArrayRef tree = make_array(make_text("a"), NULL);
+
+    for (int i = 0; i < 100000; i++) {
+        tree = make_array(tree, NULL);
+    }
+    CFTypeRef copy = CFPropertyListCreateDeepCopy(NULL, tree, kCFPropertyListMutableContainers);
+    CFDataRef data = CFPropertyListCreateData(NULL, tree, kCFPropertyListBinaryFormat_v1_0, 0, NULL);
+    REQUIRE(copy && data);
+    EXPECT(!CFPropertyListCreateWithData(NULL, data, 0, NULL, NULL));
+    CFRelease(copy);
+    CFRelease(data);
+    CFArrayAppendValue((CFMutableArrayRef)(uintptr_t)tree, CFSTR("b"));
+    expect_valid(tree, true, true);
 }
 
 /* ---- copies ---- */
 
-TEST(a_deep_copy_is_equal_and_new_all_the_way_down, "")
+TEST(a_deep_copy_is_equal_and_new_all_the_way_down, "2205")
 {
     CFMutableArrayRef inner = make_array(make_integer(1), CFDateCreate(NULL, 5), CFRetain(kCFBooleanFalse), NULL);
     CFDictionaryRef tree = make_dictionary("list", CFRetain(inner), "text", make_text("t"), "data", make_data("12", 2), NULL);
@@ -93,7 +112,7 @@ TEST(a_deep_copy_is_equal_and_new_all_the_way_down, "")
     CFRelease(inner);
 }
 
-TEST(a_deep_copy_is_mutable_as_far_as_it_was_asked_for, "")
+TEST(a_deep_copy_is_mutable_as_far_as_it_was_asked_for, "2205")
 {
     CFDictionaryRef tree = make_dictionary("list", make_array(make_text("t"), make_data("12", 2), NULL), NULL);
     CFMutableDictionaryRef copy =
@@ -128,7 +147,7 @@ static bool copy_deeply(void)
     return true;
 }
 
-TEST_LIMIT(nth_failure_a_deep_copy, "", 120)
+TEST_LIMIT(nth_failure_a_deep_copy, "2205", 120)
 {
     copied = make_dictionary("list", make_array(make_text("text"), make_data("12", 2), NULL), "a", make_array(NULL), NULL);
     nth_failure_run("a_deep_copy", copy_deeply);

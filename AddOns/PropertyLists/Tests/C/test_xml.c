@@ -101,14 +101,14 @@ static const struct row {
     {"<?xml version='1.0' encoding='bogus'?><true/>", "!'bogus' is not known"},
 };
 
-TEST(a_document_in_xml_is_read_or_refused_with_its_line, "")
+TEST(a_document_in_xml_is_read_or_refused_with_its_line, "2202")
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         plist_expect(rows[i].document, strlen(rows[i].document), kCFPropertyListXMLFormat_v1_0, rows[i].tree);
     }
 }
 
-TEST(xml_is_read_in_the_encoding_that_it_begins_with, "")
+TEST(xml_is_read_in_the_encoding_that_it_begins_with, "2202")
 {
     static const char utf16[] = "\xFF\xFE<\0a\0r\0r\0a\0y\0/\0>\0";
     static const char big[] = "\xFE\xFF\0<\0t\0r\0u\0e\0/\0>";
@@ -125,7 +125,7 @@ TEST(xml_is_read_in_the_encoding_that_it_begins_with, "")
     plist_expect("\xFF\xFE<\0\0\xD8", 6, kCFPropertyListXMLFormat_v1_0, "!");
 }
 
-TEST(containers_are_nested_up_to_512_and_refused_beyond, "")
+TEST(containers_are_nested_up_to_512_and_refused_beyond, "2203")
 {
     static char document[100000 * 8 + 1];
 
@@ -166,7 +166,7 @@ static void expect_written(CFTypeRef tree, const char *body)
     CFRelease(tree);
 }
 
-TEST(xml_has_the_bytes_of_core_foundation, "")
+TEST(xml_has_the_bytes_of_core_foundation, "2201")
 {
     static const UniChar half[] = {'a', 0xD800, 'b', 0xD83D, 0xDE00};
     static const unsigned char bytes[58] = {0};
@@ -196,7 +196,7 @@ TEST(xml_has_the_bytes_of_core_foundation, "")
         "<array>\n\t<data>\n\tAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n\tAAAAAAAAAA==\n\t</data>\n</array>\n");
 }
 
-TEST(every_day_of_the_calendar_is_written_and_read_as_itself, "")
+TEST(every_day_of_the_calendar_is_written_and_read_as_itself, "2201")
 {
     for (double day = -800000; day < 800000; day += 97) {
         CFDateRef date = CFDateCreate(NULL, day * 86400 + 3661);
@@ -210,7 +210,7 @@ TEST(every_day_of_the_calendar_is_written_and_read_as_itself, "")
     }
 }
 
-TEST(what_xml_cannot_hold_is_refused_in_words, "")
+TEST(what_xml_cannot_hold_is_refused_in_words, "2202")
 {
     plist_expect_refused(CFDateCreate(NULL, (double)NAN), kCFPropertyListXMLFormat_v1_0, "XML cannot hold a date");
     plist_expect_refused(make_array(CFRetain(kCFNull), NULL), kCFPropertyListXMLFormat_v1_0, "CFNull");
@@ -218,7 +218,7 @@ TEST(what_xml_cannot_hold_is_refused_in_words, "")
 }
 
 /* Deeper than any reader takes it, or the stack. */
-TEST(a_tree_as_deep_as_memory_is_checked_and_written, "")
+TEST(a_tree_as_deep_as_memory_is_checked_and_written, "2204")
 {
     CFMutableArrayRef arrays[20001];
     CFDataRef data;
@@ -255,7 +255,7 @@ static bool read_document(void)
     return true;
 }
 
-TEST_LIMIT(nth_failure_of_xml, "", 120)
+TEST_LIMIT(nth_failure_of_xml, "2202", 120)
 {
     CFTypeRef tree =
         make_dictionary("a", make_text("x<y\xC3\xA9"), "b", make_array(make_integer(1), make_real(1e30), CFDateCreate(NULL, 7), NULL), "c",
@@ -268,7 +268,7 @@ TEST_LIMIT(nth_failure_of_xml, "", 120)
 }
 
 /* More than the pool of strings keeps near the places that their hashes say. */
-TEST(many_strings_of_a_list_are_read, "")
+TEST(many_strings_of_a_list_are_read, "2202")
 {
     enum { count = 60000 };
     CFMutableStringRef text = CFStringCreateMutable(NULL, 0);

@@ -52,7 +52,7 @@ static const char *told_by(const char *rule, int64_t instant)
     return words;
 }
 
-TEST(the_rule_of_a_zone_says_what_its_clocks_show, "")
+TEST(the_rule_of_a_zone_says_what_its_clocks_show, "2207")
 {
     static const struct {
         const char *rule;
@@ -138,7 +138,7 @@ static const char *told_by_file(const uint8_t *bytes, size_t size, int64_t insta
     return words;
 }
 
-TEST(a_file_of_a_zone_is_read_and_a_broken_one_is_refused, "")
+TEST(a_file_of_a_zone_is_read_and_a_broken_one_is_refused, "2207")
 {
     uint8_t bytes[256];
     size_t size = make_file(bytes);
@@ -181,7 +181,7 @@ TEST(a_file_of_a_zone_is_read_and_a_broken_one_is_refused, "")
     EXPECT_STR(told_by_file(bytes, second, 0), "CET 3600");
 }
 
-TEST(no_name_leads_out_of_the_database_and_nothing_but_a_regular_file_is_read, "")
+TEST(no_name_leads_out_of_the_database_and_nothing_but_a_regular_file_is_read, "2207")
 {
     static const char *const names[] = {
         "",
@@ -241,7 +241,7 @@ TEST(no_name_leads_out_of_the_database_and_nothing_but_a_regular_file_is_read, "
 
 /* ---- offsets and names ---- */
 
-TEST(a_zone_of_an_offset_has_the_name_of_its_minutes, "")
+TEST(a_zone_of_an_offset_has_the_name_of_its_minutes, "2207")
 {
     static const struct {
         double interval;
@@ -277,7 +277,7 @@ TEST(a_zone_of_an_offset_has_the_name_of_its_minutes, "")
     EXPECT(!CFTimeZoneCreateWithTimeIntervalFromGMT(NULL, (double)INFINITY));
 }
 
-TEST(zones_are_objects_with_a_type_words_and_data, "")
+TEST(zones_are_objects_with_a_type_words_and_data, "2207")
 {
     CFTimeZoneRef zone = CFTimeZoneCreateWithTimeIntervalFromGMT(NULL, 3600);
     CFTimeZoneRef mine = CFTimeZoneCreate(NULL, CFSTR("Mine"), CFTimeZoneGetData(zone));
@@ -298,7 +298,7 @@ TEST(zones_are_objects_with_a_type_words_and_data, "")
     CFRelease(zone);
 }
 
-TEST(the_systems_zone_is_that_of_the_environment_until_it_is_reset, "")
+TEST(the_systems_zone_is_that_of_the_environment_until_it_is_reset, "2207")
 {
     static const struct {
         const char *variable;
@@ -362,7 +362,7 @@ static void compare_at(CFTimeZoneRef zone, const char *name, int64_t instant)
     }
 }
 
-TEST(dates_from_1900_to_3000_are_those_of_the_c_library, "")
+TEST(dates_from_1900_to_3000_are_those_of_the_c_library, "2208")
 {
     for (size_t i = 0; i < sizeof compared_zones / sizeof *compared_zones; i++) {
         CFTimeZoneRef zone = zone_named(compared_zones[i]);
@@ -389,7 +389,7 @@ TEST(dates_from_1900_to_3000_are_those_of_the_c_library, "")
     }
 }
 
-TEST(the_known_names_are_zones, "")
+TEST(the_known_names_are_zones, "2207")
 {
     CFArrayRef names = CFTimeZoneCopyKnownNames();
 
@@ -405,7 +405,7 @@ TEST(the_known_names_are_zones, "")
     CFRelease(names);
 }
 
-TEST(an_abbreviation_stands_for_a_zone_if_it_is_asked_for, "")
+TEST(an_abbreviation_stands_for_a_zone_if_it_is_asked_for, "2207")
 {
     CFTimeZoneRef zone = CFTimeZoneCreateWithName(NULL, CFSTR("PST"), true);
 
@@ -433,7 +433,7 @@ static void *ask_for_zones(void *unused)
     return unused;
 }
 
-TEST(the_child_of_a_fork_asks_for_its_zone_while_others_did, "")
+TEST(the_child_of_a_fork_asks_for_its_zone_while_others_did, "2210")
 {
     pthread_t threads[2];
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
+#include "Kernel/kernel_clocks.h"
 #include "Kernel/kernel_descriptors.h"
 #include "Kernel/kernel_result.h"
 #include "Support/uncancelled.h"
@@ -134,6 +135,16 @@ static int directory(char *ret_path, size_t size)
     return result_of(getcwd(ret_path, size) ? 0 : -1, saved);
 }
 
+static int64_t thread_usage(uint64_t *ret_waits)
+{
+    int saved = errno;
+    struct rusage usage;
+
+    (void)result_of(getrusage(RUSAGE_THREAD, &usage), saved);
+    *ret_waits = (uint64_t)usage.ru_nvcsw;
+    return kernel_clock_read(CLOCK_THREAD_CPUTIME_ID); /* the time in `usage` is only as of the last tick */
+}
+
 static int32_t thread_id(void)
 {
     return (int32_t)syscall(SYS_gettid);
@@ -181,6 +192,7 @@ static void program(char *ret_path, size_t size)
         .file_lock = file_lock,                 \
         .private_directory = private_directory, \
         .directory = directory,                 \
+        .thread_usage = thread_usage,           \
         .thread_id = thread_id,                 \
         .process_id = process_id,               \
         .thread_name = thread_name,             \

@@ -38,6 +38,7 @@ struct kernel_trace {
     /* Makes the directory if it is not there. -EACCES unless it is one, belongs to this user, and nobody else may do anything in it. */
     int (*private_directory)(const char *path);
     int (*directory)(char *ret_path, size_t size); /* the working one */
+    int64_t (*thread_usage)(uint64_t *ret_waits); /* the calling thread's processor time, and how often it has given that up to wait */
     int32_t (*thread_id)(void);
     int32_t (*process_id)(void);
     void (*thread_name)(char ret_name[kernel_thread_name_size]);

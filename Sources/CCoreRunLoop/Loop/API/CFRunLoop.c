@@ -5,6 +5,7 @@
 #include "CRLRunLoop.h"
 #include "Loop/Block/block.h"
 #include "Loop/Observer/observer_membership.h"
+#include "Loop/Run/emptiness.h"
 #include "Loop/Run/pass.h"
 #include "Loop/Source/source_membership.h"
 #include "Loop/Run/thread_registry.h"
@@ -110,11 +111,30 @@ CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef loop, CFRunLoopMode na
     return date;
 }
 
+/* A program that is new to run loops ends here at once, or never calls back, and nobody says why. */
+static void tell_if_empty(CFRunLoopRef loop)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    const struct mode *mode;
+    bool is_empty;
+
+    loop_lock(loop);
+    mode = mode_find(loop, kCFRunLoopDefaultMode);
+    is_empty = (!mode || mode_is_empty(loop, mode)) && waiter_is_empty(loop, kCFRunLoopDefaultMode);
+    loop_unlock(loop);
+    if (is_empty) {
+        fault_log_once(&logged, "CFRunLoopRun: the main loop has no source, timer or block in its default mode, so the run ends at once");
+    }
+}
+
 void CFRunLoopRun(void)
 {
     CFRunLoopRef loop = CFRunLoopGetCurrent();
     CFRunLoopRunResult result;
 
+    if (loop->is_main) {
+        tell_if_empty(loop);
+    }
     do {
         result = run_in_mode(loop, kCFRunLoopDefaultMode, 1e10, false);
     } while (result != kCFRunLoopRunStopped && result != kCFRunLoopRunFinished);

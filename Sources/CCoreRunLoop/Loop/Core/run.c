@@ -38,14 +38,25 @@ void runs_forget(CFRunLoopRef loop)
 
 /* ---- beginning and end ---- */
 
-void run_trace_beginning(CFRunLoopRef loop, const struct run *run)
+static void trace_mode_name(const struct mode *mode)
 {
     char name[trace_name_most + 1];
 
-    trace_note_loop(loop, loop->waker);
-    if (CFStringGetCString(run->mode->name, name, sizeof name, kCFStringEncodingUTF8)) {
-        trace_write_name(run->mode, name);
+    if (CFStringGetCString(mode->name, name, sizeof name, kCFStringEncodingUTF8)) {
+        trace_write_name(mode, name);
     }
+}
+
+void mode_trace_joining(const struct mode *mode, enum trace_callout kind, void (*function)(void))
+{
+    trace_mode_name(mode);
+    trace_write(trace_item_joins, kind, (uintptr_t)function, (uintptr_t)mode);
+}
+
+void run_trace_beginning(CFRunLoopRef loop, const struct run *run)
+{
+    trace_note_loop(loop, loop->waker);
+    trace_mode_name(run->mode);
     trace_write(trace_run_begins, 0, (uintptr_t)run, (uintptr_t)run->mode);
 }
 

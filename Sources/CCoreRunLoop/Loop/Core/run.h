@@ -76,6 +76,10 @@ static inline bool loop_is_armed(CFRunLoopRef loop)
 /* Writes into the trace that the run begins: which loop, which mode. */
 REQUIRES(the_loop_lock) __attribute__((cold)) void run_trace_beginning(CFRunLoopRef loop, const struct run *run);
 
+/* Writes into the trace that an item whose callouts are of that kind has joined a mode. */
+REQUIRES(the_loop_lock)
+__attribute__((cold)) void mode_trace_joining(const struct mode *mode, enum trace_callout kind, void (*function)(void));
+
 /* Makes `run` the innermost run. From here on wake-ups are kept, and stops are for this run. */
 REQUIRES(the_loop_lock) static inline void run_enter(CFRunLoopRef loop, struct run *run, struct mode *mode)
 {

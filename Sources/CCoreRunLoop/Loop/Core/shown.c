@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the pieces of descriptions; see shown.h. No lock, no state. */
-#define _GNU_SOURCE /* dladdr */
 #include "Loop/Core/shown.h"
 
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "Kernel/kernel.h"
-
-#pragma weak dladdr /* before glibc 2.34 it is in another library, which a program need not have */
+#include "Loop/Trace/code_place.h"
 
 /* Of Swift's runtime, if that is in the process. Cuts the text to the buffer; NULL: the name is none of Swift's. */
 extern char *swift_demangle(const char *name, size_t length, char *buffer, size_t *size, uint32_t flags) __attribute__((weak));
+/* Of the runtime of C++, likewise. Returns memory for the caller. */
+extern char *__cxa_demangle(const char *name, char *buffer, size_t *size, int *ret_status) __attribute__((weak));
 
 /* Names of files and symbols may hold any byte. */
 static const char *make_plain(struct shown *shown)
@@ -29,7 +29,13 @@ static const char *make_plain(struct shown *shown)
 const char *shown_symbol(struct shown *shown, const char *name)
 {
     size_t size = sizeof shown->text;
+    char *plain = strncmp(name, "_Z", 2) == 0 && __cxa_demangle ? __cxa_demangle(name, NULL, NULL, NULL) : NULL;
 
+    if (plain) {
+        (void)shown_text(shown, plain);
+        free(plain);
+        return shown->text;
+    }
     if (name[0] != '$' || !swift_demangle || !swift_demangle(name, strlen(name), shown->text, &size, 0)) {
         return shown_text(shown, name);
     }
@@ -45,24 +51,19 @@ const char *shown_text(struct shown *shown, const char *text)
 
 const char *shown_callout(struct shown *shown, void (*function)(void))
 {
-    const void *address = (const void *)(uintptr_t)function;
-    Dl_info found = {.dli_fname = NULL};
-    const char *file;
+    struct code_place place;
 
     if (!function) {
         return "(none)";
     }
-    if (!dladdr || dladdr(address, &found) == 0 || !found.dli_fname) {
-        (void)snprintf(shown->text, sizeof shown->text, "%p", address);
-    } else if (found.dli_sname && found.dli_saddr == address) {
-        struct shown name;
-
-        (void)snprintf(shown->text, sizeof shown->text, "%.200s (%p)", shown_symbol(&name, found.dli_sname), address);
-    } else {
-        file = strrchr(found.dli_fname, '/');
-        (void)snprintf(shown->text, sizeof shown->text, "%p (%s+0x%lx)", address, file ? file + 1 : found.dli_fname,
-                       (unsigned long)((uintptr_t)address - (uintptr_t)found.dli_fbase));
+    code_place_find(&place, (const void *)(uintptr_t)function);
+    if (place.function[0] != '\0' && place.into == 0) {
+        return shown_symbol(shown, place.function);
     }
+    if (place.file[0] == '\0') {
+        return "code without a file";
+    }
+    (void)snprintf(shown->text, sizeof shown->text, "%s+0x%lx", place.file, (unsigned long)place.at);
     return make_plain(shown);
 }
 

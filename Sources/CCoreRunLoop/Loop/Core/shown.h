@@ -3,7 +3,7 @@
  * Pieces of descriptions: functions by name, descriptors by kind, instants from now, bits by name.
  *
  * Each function writes into a buffer of its caller and returns that buffer's text, which is plain ASCII without line ends. None calls the
- * program, and only names of Swift take memory. Any thread.
+ * program, and only names of C++ and Swift take memory. Any thread.
  */
 #ifndef CRL_LOOP_CORE_SHOWN_H
 #define CRL_LOOP_CORE_SHOWN_H
@@ -24,13 +24,12 @@ struct shown_bit {
 };
 
 /*
- * The name and the address of a function. The dynamic linker knows the names of functions that libraries export, or a program that was
- * linked with -rdynamic. Of others the text is the address, the file, and the offset in it, which addr2line takes. Names of Swift are
- * written as in Swift if its runtime is in the process.
+ * The name of a function, as in C++ or Swift if that language's runtime is in the process. A function whose file has no name for it is the
+ * file and the place in it, "program+0x11b7", which addr2line takes; it is the same in each run.
  */
 const char *shown_callout(struct shown *shown, void (*function)(void));
 
-/* A name of the linker's; one of Swift as in Swift if its runtime is in the process. */
+/* A name of the linker's, likewise. */
 const char *shown_symbol(struct shown *shown, const char *name);
 
 /* Text of others, cut to the room that there is. */

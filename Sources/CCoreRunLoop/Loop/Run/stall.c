@@ -130,6 +130,48 @@ static void fall_asleep(struct stall *stall)
     }
 }
 
+/* Its thread waits for a reply in a mode in which the loop does not do what it does otherwise. */
+static bool is_withheld(const struct stall *stall)
+{
+    const struct run *run = stall->loop->innermost_run;
+
+    return stall->request_count > 0 && run && run->mode != (run->outer ? run->outer->mode : stall->loop->default_mode);
+}
+
+static void begin_request(struct stall *stall, uint64_t message, const char *port)
+{
+    if (stall->request_count < stall_requests_most) {
+        struct stall_request *request = &stall->requests[stall->request_count];
+
+        lock_take(&stall_lock);
+        (void)snprintf(request->port, sizeof request->port, "%s", port);
+        request->message = (int32_t)message;
+        request->since_ns = kernel.monotonic_ns();
+        lock_drop(&stall_lock);
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    stall->request_count = stall->request_count + 1;
+}
+
+static void end_request(struct stall *stall)
+{
+    stall->request_count = stall->request_count > 0 ? stall->request_count - 1 : 0;
+    if (stall->request_count == 0 && stall->depth == 0) {
+        fall_asleep(stall);
+    }
+}
+
+static void begin_sleep(struct stall *stall)
+{
+    int64_t limit_ns = atomic_load_explicit(&stall->limit_ns, memory_order_relaxed);
+
+    if (!is_withheld(stall)) {
+        fall_asleep(stall);
+    } else if (awake_since(stall) == 0 && limit_ns > 0) {
+        wake(stall, limit_ns);
+    }
+}
+
 static void begin_callout(struct stall *stall, enum trace_callout kind, uint64_t item, uint64_t function)
 {
     int64_t limit_ns = atomic_load_explicit(&stall->limit_ns, memory_order_relaxed);
@@ -220,6 +262,7 @@ static void leave_run(struct stall *stall, const struct run *run)
     if (!run->outer) {
         fall_asleep(stall);
         stall->depth = 0;
+        stall->request_count = 0;
     }
 }
 
@@ -227,7 +270,7 @@ static void hear(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
 {
     struct stall *stall = own_stall();
 
-    if (!stall && kind == trace_run_begins) {
+    if (!stall && (kind == trace_run_begins || kind == trace_request_begins)) {
         stall = watch_as_all(thread_loop);
     }
     if (!stall) {
@@ -241,9 +284,18 @@ static void hear(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
         end_callout(stall, (enum trace_callout)(detail & 0xff), object);
         break;
     case trace_sleep_begins:
-        fall_asleep(stall);
+        begin_sleep(stall);
+        break;
+    case trace_request_begins:
+        begin_request(stall, object, (const char *)(uintptr_t)value); /* NOLINT(performance-no-int-to-ptr) */
+        break;
+    case trace_request_ends:
+        end_request(stall);
         break;
     case trace_run_ends:
+        if (detail) { /* a callout jumped out of it, and of the request that waited in it */
+            end_request(stall);
+        }
         leave_run(stall, (const struct run *)(uintptr_t)object); /* NOLINT(performance-no-int-to-ptr) */
         break;
     default:
@@ -275,6 +327,10 @@ static void write_report(struct stall *stall, int64_t now_ns, const void *contex
         copy_callout(&report->innermost, &stall->begun[depth - 1]);
     }
     copy_callout(&report->longest, &stall->longest);
+    report->request.port[0] = '\0';
+    if (stall->request_count > 0 && stall->request_count <= stall_requests_most) {
+        report->request = stall->requests[stall->request_count - 1];
+    }
     report->callouts = stall->callouts;
     report->frame_count = count > 0 ? (uint32_t)count : 0;
     report->mode = run && run->mode ? run->mode->name : NULL;

@@ -28,7 +28,7 @@
 #include "Loop/Core/loop.h"
 #include "Loop/Trace/trace.h"
 
-enum { stall_callouts_most = 16, stall_frames_most = 64 };
+enum { stall_callouts_most = 16, stall_frames_most = 64, stall_requests_most = 4 };
 
 /* What the program wants; counted by references, of the loop and of the thread that tells. */
 struct stall_setting {
@@ -47,6 +47,13 @@ struct stall_callout {
     int64_t ns; /* the instant of its beginning; of one that has ended its duration */
 };
 
+/* A request that the thread has sent, and to which it waits for a reply in a nested run. */
+struct stall_request {
+    char port[132]; /* its name */
+    int32_t message;
+    int64_t since_ns;
+};
+
 struct stall_report {
     int64_t since_ns; /* the first callout after the last sleep */
     int64_t noticed_ns;
@@ -58,6 +65,7 @@ struct stall_report {
     int32_t thread;
     char thread_name[kernel_thread_name_size];
     const void *frames[stall_frames_most];
+    struct stall_request request; /* the innermost; without a name there is none */
 };
 
 enum stall_state { stall_none, stall_stuck, stall_over };
@@ -79,6 +87,8 @@ struct stall {
     volatile uint32_t callouts;
     volatile struct stall_callout begun[stall_callouts_most];
     volatile struct stall_callout longest;
+    volatile uint32_t request_count; /* one in a callout of another's wait; also of those that have no place below */
+    struct stall_request requests[stall_requests_most]; /* written with stall_lock, for others to read with it */
 
     struct stall_report report; /* see the table above */
     _Atomic uint32_t state; /* enum stall_state */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How stalls are told; see stall_report.h. */
-#define _GNU_SOURCE /* dladdr */
 #include "Loop/Run/stall_report.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +9,11 @@
 
 #include "Kernel/Trace/kernel_stall.h"
 #include "Kernel/kernel.h"
+#include "Loop/Trace/code_place.h"
 #include "Loop/Core/shown.h"
 #include "Support/fault.h"
 #include "Support/futex.h"
 #include "Support/lock.h"
-
-#pragma weak dladdr /* before glibc 2.34 it is in another library, which a program need not have */
 
 struct lock stall_lock;
 static bool has_thread GUARDED_BY(&stall_lock);
@@ -91,21 +88,19 @@ static void append_callout(struct report_text *text, const struct stall_callout 
 /* The function, and the place in its file, which addr2line takes. */
 static void append_frame(struct report_text *text, uint32_t number, const void *address)
 {
-    Dl_info found = {.dli_fname = NULL};
+    struct code_place place;
     struct shown name;
-    const char *file;
-    uintptr_t place = (uintptr_t)address;
 
-    append(text, "  #%-2u %p", number, address);
-    if (dladdr && dladdr(address, &found) != 0 && found.dli_fname) {
-        file = strrchr(found.dli_fname, '/');
-        if (found.dli_sname) {
-            append(text, " %s+0x%lx", shown_symbol(&name, found.dli_sname), (unsigned long)(place - (uintptr_t)found.dli_saddr));
-        }
-        file = shown_text(&name, file ? file + 1 : found.dli_fname);
-        append(text, " (%s+0x%lx)", file, (unsigned long)(place - (uintptr_t)found.dli_fbase));
+    code_place_find(&place, address);
+    append(text, "  #%-2u ", number);
+    if (place.function[0] != '\0') {
+        append(text, "%s+0x%lx ", shown_symbol(&name, place.function), (unsigned long)place.into);
     }
-    append(text, "\n");
+    if (place.file[0] == '\0') {
+        append(text, "code without a file\n");
+    } else {
+        append(text, "(%s+0x%lx)\n", shown_text(&name, place.file), (unsigned long)place.at);
+    }
 }
 
 static void append_thread(struct report_text *text, const struct stall_report *report)
@@ -115,14 +110,56 @@ static void append_thread(struct report_text *text, const struct stall_report *r
     append(text, "thread %d (%s)", (int)report->thread, shown_text(&name, report->thread_name));
 }
 
+CFRunLoopRef (*stall_copy_server)(const char *port);
+
+/* Follows who waits for whom, until somebody waits for no reply, is in another process, or is the first one again. */
+static void append_request(struct report_text *text, const struct stall *stall)
+{
+    enum { steps_most = 8 };
+    struct stall_request request = stall->report.request;
+    bool is_circle = false;
+    struct shown plain;
+
+    append(text, "  waits for a reply from %s, message %d, since ", shown_text(&plain, request.port), (int)request.message);
+    append_seconds(text, stall->report.noticed_ns - request.since_ns);
+    for (int i = 0; i < steps_most && !is_circle; i++) {
+        CFRunLoopRef server = stall_copy_server ? stall_copy_server(request.port) : NULL;
+        struct stall *other = server ? atomic_load_explicit(&server->stall, memory_order_acquire) : NULL;
+        uint32_t count;
+
+        if (!other) {
+            append(text, server ? "" : ", which is no port of this process with a loop");
+            request.port[0] = '\0';
+        } else if (other != stall) {
+            lock_take(&stall_lock);
+            count = other->request_count;
+            request.port[0] = '\0';
+            if (count > 0 && count <= stall_requests_most) {
+                request = other->requests[count - 1];
+            }
+            lock_drop(&stall_lock);
+        }
+        is_circle = other == stall;
+        if (server) {
+            object_release(server);
+        }
+        if (is_circle || request.port[0] == '\0') {
+            break;
+        }
+        append(text, ", which waits for %s", shown_text(&plain, request.port));
+    }
+    append(text, "%s\n", is_circle ? ": a deadlock" : "");
+}
+
 /* The instant from which the innermost callout counts. */
 static int64_t callout_begin_ns(const struct stall_report *report)
 {
     return report->innermost.ns > report->since_ns ? report->innermost.ns : report->since_ns;
 }
 
-static void describe_beginning(struct report_text *text, const struct stall_report *report)
+static void describe_beginning(struct report_text *text, const struct stall *stall)
 {
+    const struct stall_report *report = &stall->report;
     char mode[200] = "(none)";
     struct shown plain_mode;
 
@@ -149,6 +186,9 @@ static void describe_beginning(struct report_text *text, const struct stall_repo
         append(text, ": ");
         append_callout(text, &report->longest);
         append(text, "\n");
+    }
+    if (report->request.port[0] != '\0') {
+        append_request(text, stall);
     }
     for (uint32_t i = 0; i < report->frame_count; i++) {
         append_frame(text, i, report->frames[i]);
@@ -211,7 +251,7 @@ static void tell(struct stall *stall, bool is_over, struct report_text *text)
     if (is_over) {
         describe_end(text, stall);
     } else {
-        describe_beginning(text, report);
+        describe_beginning(text, stall);
     }
     if (setting && setting->callback) {
         setting->callback(&told, setting->info);

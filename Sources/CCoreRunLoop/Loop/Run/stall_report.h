@@ -28,4 +28,9 @@ void stall_report_forget_parent(void);
 /* Guards `setting` of all stalls, and the beginning of the thread. Taken last, in particular with a loop's lock held. */
 extern struct lock stall_lock;
 
+/*
+ * Set by the ports, which lie above: returns the loop that has the local port of that name in this process, with a reference, or NULL.
+ */
+extern CFRunLoopRef (*stall_copy_server)(const char *port);
+
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/Core/run.h"
 #include "Loop/Source/source_member.h"
 #include "Loop/Watch/watch.h"
 #include "Support/fault.h"
@@ -147,6 +148,9 @@ void source_add(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_n
     loop_lock(loop);
     is_common = mode_name_means_common(loop, mode_name);
     mode = loop_is_open(loop) && !is_common ? mode_declare(loop, mode_name) : NULL;
+    if (mode && source_kind(source) == source_manual && trace_is_on()) {
+        mode_trace_joining(mode, trace_source, source_callback(source, source_callback_perform));
+    }
     loop_unlock(loop);
     if (is_common) {
         add_to_common(loop, source);

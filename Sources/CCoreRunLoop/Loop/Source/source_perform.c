@@ -300,6 +300,7 @@ static bool call_port(CFRunLoopSourceRef source, int counter)
     }
     if (perform) {
         trace_callout_begin(trace_port_source, source, perform);
+        trace_note_descriptor(0, source, item_lock(source), &source_descriptor_part(source)->descriptor);
         ((void (*)(void *))perform)(source->context_info);
         trace_callout_end(trace_port_source, source);
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/Core/run.h"
 #include "Loop/Core/thread_loop.h"
 #include "Support/fault.h"
 
@@ -211,6 +212,9 @@ void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name
     }
     if (mode) {
         join_mode(loop, timer, mode);
+        if (trace_is_on()) {
+            mode_trace_joining(mode, trace_timer, (void (*)(void))timer->callout);
+        }
     }
     loop_unlock(loop);
 }

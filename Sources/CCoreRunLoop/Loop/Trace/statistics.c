@@ -5,6 +5,7 @@
  */
 #include "Loop/Trace/statistics.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,9 +33,10 @@ static __thread struct {
     bool is_refused; /* all places are taken */
     uint32_t runs; /* nested ones */
     uint32_t depth; /* of callouts, also of those that have no room below */
+    uint32_t requests; /* one in a callout of another's wait */
     struct {
         uint64_t item;
-        uint64_t function;
+        struct callout_statistics *function;
         int64_t began_ns;
     } begun[callouts_most];
 } own __attribute__((tls_model("initial-exec")));
@@ -51,10 +53,14 @@ static void log_refusal(const char *path, int error)
     fault_log_once(&logged, line);
 }
 
-/* Writes the path of the process's file, whose directory is there then. Returns 0 or a negative errno. */
+/*
+ * Writes the path of the process's file, whose directory is there then: in the user's runtime directory or, without one, in a folder of the
+ * user's own in that for temporary files. Returns 0 or a negative errno.
+ */
 static int make_path(char ret_path[path_size])
 {
     const char *runtime = kernel_ports.environment("XDG_RUNTIME_DIR");
+    const char *shared = kernel_ports.environment("TMPDIR");
     char directory[directory_size];
     int result;
 
@@ -65,6 +71,13 @@ static int make_path(char ret_path[path_size])
     }
     (void)snprintf(ret_path, path_size, "%s", directory);
     result = kernel_trace.private_directory(directory);
+    if (result == -ENOENT && !(runtime && *runtime == '/')) {
+        (void)snprintf(directory, sizeof directory, "%.3000s/corerunloop-%u", shared && *shared == '/' ? shared : "/tmp",
+                       (unsigned)kernel_ports.effective_uid());
+        result = kernel_trace.private_directory(directory);
+        (void)strcat(directory, "/" STATISTICS_DIRECTORY);
+        result = result < 0 ? result : kernel_trace.private_directory(directory);
+    }
     (void)snprintf(ret_path, path_size, "%s/%d", directory, (int)kernel_trace.process_id());
     return result;
 }
@@ -207,16 +220,53 @@ static void end_run(struct loop_statistics *place)
     own.runs -= own.runs > 0 ? 1 : 0;
     if (own.runs == 0) {
         own.depth = 0;
+        own.requests = 0;
+        atomic_store_explicit(&place->asked_ns, 0, memory_order_relaxed);
         (void)fall_asleep(place);
     }
 }
 
-static void begin_callout(struct loop_statistics *place, uint64_t item, uint64_t function)
+/* The place of a function's figures, which is taken if there is none. */
+static struct callout_statistics *find_function(struct loop_statistics *place, uint32_t kind, uint64_t function, int32_t descriptor)
+{
+    uint32_t count = atomic_load_explicit(&place->callout_count, memory_order_relaxed);
+    struct callout_statistics *found = place->functions;
+
+    while (found < place->functions + count && (atomic_load_explicit(&found->function, memory_order_relaxed) != function ||
+                                                found->kind != kind || found->descriptor != descriptor)) {
+        found++;
+    }
+    if (found == place->functions + statistics_callouts_most) {
+        found--;
+        atomic_store_explicit(&found->function, 0, memory_order_relaxed);
+        return found;
+    }
+    if (found == place->functions + count) {
+        atomic_store_explicit(&found->function, function, memory_order_relaxed);
+        atomic_store_explicit(&found->kind, kind, memory_order_relaxed);
+        atomic_store_explicit(&found->descriptor, descriptor, memory_order_relaxed);
+        atomic_store_explicit(&place->callout_count, count + 1, memory_order_release);
+    }
+    return found;
+}
+
+/* Inside the callout: its item has a descriptor, whose figures are for themselves. */
+static void note_descriptor(struct loop_statistics *place, uint64_t item, int32_t descriptor)
+{
+    const struct callout_statistics *function;
+
+    if (own.depth > 0 && own.depth <= callouts_most && own.begun[own.depth - 1].item == item) {
+        function = own.begun[own.depth - 1].function;
+        own.begun[own.depth - 1].function = find_function(place, function->kind, function->function, descriptor);
+    }
+}
+
+static void begin_callout(struct loop_statistics *place, uint32_t kind, uint64_t item, uint64_t function)
 {
     add(&place->callouts);
     if (own.depth < callouts_most) {
         own.begun[own.depth].item = item;
-        own.begun[own.depth].function = function;
+        own.begun[own.depth].function = find_function(place, kind, function, -1);
         own.begun[own.depth].began_ns = kernel.monotonic_ns();
     }
     own.depth++;
@@ -226,6 +276,7 @@ static void begin_callout(struct loop_statistics *place, uint64_t item, uint64_t
 static void end_callout(struct loop_statistics *place, uint64_t item)
 {
     uint32_t depth = own.depth;
+    struct callout_statistics *function;
     int64_t duration_ns;
 
     if (depth > callouts_most) {
@@ -240,8 +291,14 @@ static void end_callout(struct loop_statistics *place, uint64_t item)
     }
     own.depth = depth - 1;
     duration_ns = kernel.monotonic_ns() - own.begun[depth - 1].began_ns;
+    function = own.begun[depth - 1].function;
+    add(&function->count);
+    add_ns(&function->total_ns, duration_ns);
+    if (duration_ns > atomic_load_explicit(&function->longest_ns, memory_order_relaxed)) {
+        atomic_store_explicit(&function->longest_ns, duration_ns, memory_order_relaxed);
+    }
     if (duration_ns > atomic_load_explicit(&place->longest_ns, memory_order_relaxed)) {
-        atomic_store_explicit(&place->longest_function, own.begun[depth - 1].function, memory_order_relaxed);
+        atomic_store_explicit(&place->longest_function, function->function, memory_order_relaxed);
         atomic_store_explicit(&place->longest_ns, duration_ns, memory_order_relaxed);
     }
 }
@@ -257,13 +314,46 @@ static void count_timer(struct loop_statistics *place, int64_t due_ns)
     }
 }
 
-static void count(struct loop_statistics *place, enum trace_kind kind, uint64_t object, uint64_t value)
+static void begin_request(struct loop_statistics *place, uint32_t message, const char *port)
+{
+    if (own.requests++ == 0) {
+        (void)snprintf(place->asked, sizeof place->asked, "%s", port);
+        atomic_store_explicit(&place->message, message, memory_order_relaxed);
+        atomic_store_explicit(&place->asked_ns, kernel.monotonic_ns(), memory_order_release);
+    }
+}
+
+static void end_request(struct loop_statistics *place)
+{
+    own.requests -= own.requests > 0 ? 1 : 0;
+    if (own.requests == 0) {
+        atomic_store_explicit(&place->asked_ns, 0, memory_order_relaxed);
+    }
+}
+
+/* A port that finds all rooms taken is left out. */
+static void note_port(struct loop_statistics *place, const char *port)
+{
+    for (uint32_t i = 0; i < statistics_ports_most; i++) {
+        if (place->ports[i][0] == '\0') {
+            (void)snprintf(place->ports[i], sizeof place->ports[i], "%s", port);
+        }
+        if (strncmp(place->ports[i], port, sizeof place->ports[i] - 1) == 0) {
+            return;
+        }
+    }
+}
+
+static void count(struct loop_statistics *place, enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
 {
     switch (kind) {
     case trace_run_begins:
         begin_run(place);
         break;
     case trace_run_ends:
+        if (detail) { /* a callout jumped out of it, and of the request that waited in it */
+            end_request(place);
+        }
         end_run(place);
         break;
     case trace_pass_begins:
@@ -279,13 +369,25 @@ static void count(struct loop_statistics *place, enum trace_kind kind, uint64_t 
         wake(place);
         break;
     case trace_callout_begins:
-        begin_callout(place, object, value);
+        begin_callout(place, detail & 0xff, object, value);
         break;
     case trace_callout_ends:
         end_callout(place, object);
         break;
     case trace_timer_is_due:
         count_timer(place, (int64_t)value);
+        break;
+    case trace_request_begins:
+        begin_request(place, (uint32_t)object, (const char *)(uintptr_t)value); /* NOLINT(performance-no-int-to-ptr) */
+        break;
+    case trace_request_ends:
+        end_request(place);
+        break;
+    case trace_port_is_served:
+        note_port(place, (const char *)(uintptr_t)value); /* NOLINT(performance-no-int-to-ptr) */
+        break;
+    case trace_descriptor_is_ready:
+        note_descriptor(place, object, (int32_t)value);
         break;
     default:
         break;
@@ -294,12 +396,11 @@ static void count(struct loop_statistics *place, enum trace_kind kind, uint64_t 
 
 static void hear(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
 {
-    (void)detail;
-    if (!own.place && kind == trace_run_begins && !own.is_refused) {
+    if (!own.place && (kind == trace_run_begins || kind == trace_port_is_served) && !own.is_refused) {
         find_place();
     }
     if (own.place) {
-        count(own.place, kind, object, value);
+        count(own.place, kind, detail, object, value);
     }
 }
 
@@ -338,4 +439,5 @@ NOT_CHECKED void statistics_forget_parent(void)
     }
     is_refused = false;
     own.place = NULL;
+    own.depth = 0; /* the places of its callouts are the parent's */
 }

@@ -15,16 +15,29 @@
 #include <stdint.h>
 
 enum statistics_limits {
-    statistics_version = 1,
+    statistics_version = 2,
     statistics_order = 0x01020304, /* other bytes: of the other byte order */
     statistics_loops_most = 64,
     statistics_program_size = 256,
-    statistics_file_size = 16384,
+    statistics_file_size = 131072,
+    statistics_callouts_most = 16, /* of a loop, told apart by function and descriptor; the last counts all that have no place */
+    statistics_ports_most = 8,
+    statistics_port_size = 64, /* of a port's name; the rest is cut off */
 };
 
 #define STATISTICS_DIRECTORY "corerunloop.top"
 
 static const char statistics_magic[8] = {'C', 'R', 'L', 's', 't', 'a', 't', 's'};
+
+/* The callouts of one function. */
+struct callout_statistics {
+    _Atomic uint64_t function;
+    _Atomic uint64_t count;
+    _Atomic int64_t total_ns; /* of those that have ended */
+    _Atomic int64_t longest_ns;
+    _Atomic int32_t descriptor; /* of the item; -1: it has none */
+    _Atomic uint32_t kind; /* enum trace_callout */
+};
 
 /* Relaxed: a reader may see some of the numbers of one moment and some of the next. */
 struct loop_statistics {
@@ -41,6 +54,12 @@ struct loop_statistics {
     _Atomic uint64_t longest_function; /* its address */
     _Atomic int64_t late_ns; /* all timers together */
     _Atomic int64_t latest_ns; /* the latest one */
+    _Atomic int64_t asked_ns; /* monotonic; since when it waits for the reply to a request; 0: it does not */
+    _Atomic uint32_t message; /* of that request */
+    _Atomic uint32_t callout_count; /* places of the table below that are taken */
+    char asked[statistics_port_size]; /* the port of that request */
+    char ports[statistics_ports_most][statistics_port_size]; /* that it answers for */
+    struct callout_statistics functions[statistics_callouts_most];
 };
 
 struct statistics_page {

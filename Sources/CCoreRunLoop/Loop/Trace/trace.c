@@ -22,13 +22,17 @@
 static _Atomic(trace_hearing *) stalls_hearing;
 static _Atomic(trace_hearing *) statistics_hearing;
 
+enum { usage_step_ns = 100000 };
+
 struct own_ring {
     struct trace_session *session; /* of the ring; NULL: there is none */
     struct trace_session *refused; /* the session in which no ring could be made */
     struct trace_ring *ring;
     struct trace_event *events;
     uint64_t mask; /* the capacity less 1 */
+    int64_t usage_ns; /* when the thread's usage was last written */
     const void *named; /* what has the last name that was written */
+    uint64_t named_hash; /* of that name: another thing may have the address meanwhile */
     size_t size; /* of the mapping */
     bool has_ended; /* the thread gets no ring any more */
 };
@@ -120,11 +124,32 @@ static __attribute__((noinline)) bool own_ring_find(struct trace_session *sessio
     return true;
 }
 
+static void append_event(int64_t now_ns, enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
+{
+    uint64_t number = atomic_fetch_add_explicit(&own.ring->next, 1, memory_order_relaxed);
+    struct trace_event *event = &own.events[number & own.mask];
+
+    event->time_ns = now_ns;
+    event->kind = (uint16_t)kind;
+    event->detail = (uint16_t)detail;
+    event->object = object;
+    event->value = value;
+    atomic_store_explicit(&event->stamp, (uint32_t)(number + 1), memory_order_release);
+}
+
+/* So a reader can tell waits that returned at once, and callouts that waited. */
+static __attribute__((noinline)) void write_usage(int64_t now_ns)
+{
+    uint64_t waits;
+    int64_t processor_ns = kernel_trace.thread_usage(&waits);
+
+    own.usage_ns = now_ns;
+    append_event(now_ns, trace_usage, 0, waits, (uint64_t)processor_ns);
+}
+
 static void write_event(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
 {
     struct trace_session *session = atomic_load_explicit(&trace_session_on, memory_order_acquire);
-    struct trace_event *event;
-    uint64_t number;
     int64_t now_ns;
 
     /* Without a session nothing is traced any more: the caller has looked before the trace was stopped, or could not begin in a child. */
@@ -132,14 +157,10 @@ static void write_event(enum trace_kind kind, uint32_t detail, uint64_t object, 
         return;
     }
     now_ns = kernel.monotonic_ns();
-    number = atomic_fetch_add_explicit(&own.ring->next, 1, memory_order_relaxed);
-    event = &own.events[number & own.mask];
-    event->time_ns = now_ns;
-    event->kind = (uint16_t)kind;
-    event->detail = (uint16_t)detail;
-    event->object = object;
-    event->value = value;
-    atomic_store_explicit(&event->stamp, (uint32_t)(number + 1), memory_order_release);
+    if (__builtin_expect(now_ns - own.usage_ns >= usage_step_ns, 0)) {
+        write_usage(now_ns);
+    }
+    append_event(now_ns, kind, detail, object, value);
 }
 
 void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
@@ -178,17 +199,22 @@ void trace_note_loop(const void *loop, const void *waker)
 
 void trace_write_name(const void *object, const char *name)
 {
-    size_t length = strlen(name);
+    struct trace_session *session = atomic_load_explicit(&trace_session_on, memory_order_acquire);
+    size_t length = strnlen(name, trace_name_most);
+    uint64_t pieces[trace_name_most / sizeof(uint64_t)] = {0};
+    uint64_t hash = length;
 
-    if (!own.session || own.session != atomic_load_explicit(&trace_session_on, memory_order_acquire) || own.named == object) {
+    memcpy(pieces, name, length);
+    for (size_t i = 0; i * sizeof pieces[0] < length; i++) {
+        hash = hash * 31 + pieces[i];
+    }
+    if (!session || (own.session != session && !own_ring_find(session, trace_name)) || (own.named == object && own.named_hash == hash)) {
         return;
     }
     own.named = object;
-    for (size_t at = 0; at < length && at < trace_name_most; at += sizeof(uint64_t)) {
-        uint64_t piece = 0;
-
-        memcpy(&piece, name + at, length - at < sizeof piece ? length - at : sizeof piece);
-        trace_write(trace_name, (uint32_t)at, (uintptr_t)object, piece);
+    own.named_hash = hash;
+    for (size_t i = 0; i * sizeof pieces[0] < length; i++) {
+        trace_write(trace_name, (uint32_t)(i * sizeof pieces[0]), (uintptr_t)object, pieces[i]);
     }
 }
 

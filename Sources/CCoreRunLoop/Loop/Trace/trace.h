@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "Loop/Trace/trace_file.h"
+#include "Support/locked_read.h"
 
 /* Who hears the events. */
 enum trace_hearer {
@@ -74,6 +75,14 @@ static inline void trace_callout_begin(enum trace_callout kind, const volatile v
 static inline void trace_callout_end(enum trace_callout kind, const volatile void *item)
 {
     trace_event(trace_callout_ends, kind, item, 0);
+}
+
+/* In the callout of an item that has a descriptor, which its lock guards. */
+static inline void trace_note_descriptor(uint32_t readiness, const volatile void *item, struct lock *lock, const int *descriptor)
+{
+    if (trace_is_on()) {
+        trace_write(trace_descriptor_is_ready, readiness, (uintptr_t)item, (uint64_t)locked_read_int(lock, descriptor));
+    }
 }
 
 /* For the thread of a loop, when a run begins: notes in its ring which loop and which waker are its own. Only while a trace is on. */

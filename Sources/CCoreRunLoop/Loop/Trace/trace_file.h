@@ -111,6 +111,12 @@ enum trace_kind {
     trace_reply_is_sent, /* [enum trace_way; the message; the port] */
     trace_reply_comes, /* [enum trace_way; the message; the port] */
     trace_name, /* [the place of the 8 bytes in the name; what has the name; the bytes, zeros after the last] */
+    trace_usage, /* [0; how often the thread has waited; its processor time] a tenth of a millisecond apart or more */
+    trace_request_begins, /* [0; the message's number in the program; the name of the port] the thread waits until it ends */
+    trace_request_ends, /* [the result with its sign changed; as above; as above] */
+    trace_port_is_served, /* [0; the local port; its name] by this thread's loop */
+    trace_descriptor_is_ready, /* [1 readable, 2 writable, 0 not known; the item; the descriptor] inside its callout */
+    trace_item_joins, /* [enum trace_callout; the function; the mode] not the common modes */
     trace_kind_count
 };
 

@@ -90,8 +90,7 @@ void trace_probe(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
     case trace_reply_comes:
         STAP_PROBE3(corerunloop, reply__received, object, value, detail);
         break;
-    case trace_name:
-    case trace_kind_count:
+    default: /* these are for the file and the hearers in the process */
         break;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of any thread: makes requests, hands them over by the inbox, and cancels them. See async_request.h. */
+/* The part of any thread: makes requests, sends them or hands them over by the inbox, and cancels them. See async_request.h. */
 #include "Port/Async/async_request.h"
 
 #include <stdlib.h>
@@ -41,6 +41,11 @@ void async_request_set_ends_port(struct async_request *request)
     request->ends_port = true;
 }
 
+void async_request_set_info(struct async_request *request, void *info)
+{
+    request->info = info;
+}
+
 void async_request_release(struct async_request *request)
 {
     if (atomic_fetch_sub_explicit(&request->references, 1, memory_order_acq_rel) > 1) {
@@ -61,14 +66,14 @@ static void put_into_inbox(struct async_requests *requests, struct async_request
 {
     bool is_new;
 
-    lock_take(&requests->lock);
+    requests_lock(requests);
     is_new = !link_is_linked(&request->inbox_link);
     request->is_cancelled |= cancels;
     if (is_new) {
         (void)atomic_fetch_add_explicit(&request->references, 1, memory_order_relaxed);
         list_append(&requests->inbox, &request->inbox_link);
     }
-    lock_drop(&requests->lock);
+    requests_unlock(requests);
     if (is_new) {
         CFRunLoopSourceSignal(requests->source);
         CFRunLoopWakeUp(requests->loop);
@@ -77,25 +82,20 @@ static void put_into_inbox(struct async_requests *requests, struct async_request
 
 void async_request_send(struct async_requests *requests, struct async_request *request)
 {
+    uint32_t before;
+
+    (void)atomic_fetch_add_explicit(&request->references, 1, memory_order_relaxed); /* it may be over before the return */
     request->requests = requests;
-    put_into_inbox(requests, request, false);
+    before = atomic_fetch_or_explicit(&request->asked, asked_to_send, memory_order_acq_rel);
+    if ((before & asked_to_cancel) || !async_request_take_in(requests, request)) {
+        put_into_inbox(requests, request, (before & asked_to_cancel) != 0);
+    }
+    async_request_release(request);
 }
 
 void async_request_cancel(struct async_request *request)
 {
-    put_into_inbox(request->requests, request, true);
-}
-
-struct async_request *async_inbox_take(struct async_requests *requests, bool *ret_is_cancelled)
-{
-    struct async_request *request = NULL;
-
-    lock_take(&requests->lock);
-    if (!list_is_empty(&requests->inbox)) {
-        request = container_of(requests->inbox.next, struct async_request, inbox_link);
-        list_remove(&request->inbox_link);
-        *ret_is_cancelled = request->is_cancelled;
+    if (atomic_fetch_or_explicit(&request->asked, asked_to_cancel, memory_order_acq_rel) & asked_to_send) {
+        put_into_inbox(request->requests, request, true);
     }
-    lock_drop(&requests->lock);
-    return request;
 }

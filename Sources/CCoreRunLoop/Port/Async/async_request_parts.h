@@ -8,6 +8,10 @@
 #include "Port/Async/async_request.h"
 #include "Support/heap.h"
 
+extern struct lock_role the_requests_lock; /* that of whichever `struct async_requests` */
+
+enum async_asked { asked_to_send = 1, asked_to_cancel = 2 };
+
 enum async_state { state_new, state_waiting, state_sent, state_judged, state_over };
 
 struct async_request {
@@ -15,13 +19,14 @@ struct async_request {
     CFMessagePortRef port; /* constant: the remote port, with a reference */
     struct request request; /* constant: `data` with a reference */
     bool is_one_way; /* constant once handed over: it is over when it was sent */
-    bool ends_port; /* a port whose owner has gone is invalidated before `ended`; once handed over it is the loop's thread's */
+    bool ends_port; /* a port whose owner has gone is invalidated before `ended` */
     async_request_ended ended; /* constant */
-    void *info; /* constant */
+    void *info; /* constant once handed over */
+    _Atomic uint32_t asked; /* bits of enum async_asked */
     struct async_requests *requests; /* constant once handed over */
-    struct link inbox_link; /* guarded by the inbox's lock */
-    bool is_cancelled; /* guarded by the inbox's lock */
-    /* Used by the loop's thread. */
+    /* Guarded by the lock of `requests` once handed over. */
+    struct link inbox_link;
+    bool is_cancelled;
     enum async_state state;
     struct link link; /* in its outlet's `waiting`, in `judged`, or in no list */
     struct heap_node deadline;
@@ -35,7 +40,7 @@ struct async_request {
 /* The requests to one port. */
 struct outlet {
     struct link link;
-    CFMessagePortRef port; /* with a reference */
+    CFMessagePortRef port; /* the requests have references */
     struct link waiting;
     uint32_t in_flight;
     uint32_t users; /* functions that use it while `ended` may be called, which may run the loop */
@@ -46,18 +51,36 @@ struct async_requests {
     CFRunLoopSourceRef source; /* constant: signalled when something is in the inbox */
     CFRunLoopTimerRef timer; /* constant */
     struct lock lock;
-    struct link inbox GUARDED_BY(&lock);
-    /* Used by the loop's thread. */
-    struct link outlets;
-    struct link judged;
-    struct heap deadlines;
-    uint64_t deadlines_set; /* counts, for the order of equal ones */
-    int64_t judge_ns; /* when to look again at receivers that may be dying; 0: there are none */
-    int64_t look_ns; /* when to look at ports without room; 0: none is waited for */
-    int64_t look_wait_ns; /* the wait before the next look */
+    struct link inbox GUARDED_BY(the_requests_lock);
+    struct link outlets GUARDED_BY(the_requests_lock);
+    struct outlet *spare GUARDED_BY(the_requests_lock); /* memory for the next outlet; NULL: none yet, or in use */
+    uint64_t share GUARDED_BY(the_requests_lock); /* requests in flight to one port that the process's descriptors allow, when last asked */
+    int64_t timer_ns GUARDED_BY(the_requests_lock); /* when the timer fires: not later than it has to */
+    struct link judged GUARDED_BY(the_requests_lock);
+    struct heap deadlines GUARDED_BY(the_requests_lock);
+    uint64_t deadlines_set GUARDED_BY(the_requests_lock); /* counts, for the order of equal ones */
+    int64_t judge_ns GUARDED_BY(the_requests_lock); /* when to look again at receivers that may be dying; 0: there are none */
+    int64_t look_ns GUARDED_BY(the_requests_lock); /* when to look at ports without room; 0: none is waited for */
+    int64_t look_wait_ns GUARDED_BY(the_requests_lock); /* the wait before the next look */
 };
 
-/* Takes a request out of the inbox, with the inbox's reference. Returns NULL if it is empty. */
-struct async_request *async_inbox_take(struct async_requests *requests, bool *ret_is_cancelled);
+static inline void requests_lock(struct async_requests *requests) ACQUIRES(the_requests_lock);
+static inline void requests_unlock(struct async_requests *requests) RELEASES(the_requests_lock);
+
+NOT_CHECKED static inline void requests_lock(struct async_requests *requests)
+{
+    lock_take(&requests->lock);
+}
+
+NOT_CHECKED static inline void requests_unlock(struct async_requests *requests)
+{
+    lock_drop(&requests->lock);
+}
+
+/*
+ * Takes a new request in, and sends it on the calling thread if nothing waits before it and nothing is in the way. Returns false if the
+ * inbox has to bring it: something is there, or there is no memory.
+ */
+bool async_request_take_in(struct async_requests *requests, struct async_request *request);
 
 #endif

@@ -111,6 +111,9 @@ struct remote_port {
     struct link free_channels GUARDED_BY(the_port_lock); /* latest first */
     struct link busy_channels GUARDED_BY(the_port_lock);
     uint32_t free_count GUARDED_BY(the_port_lock);
+    uint32_t free_most GUARDED_BY(the_port_lock); /* how many may be free */
+    uint32_t free_least GUARDED_BY(the_port_lock); /* the smallest `free_count` since channels were last looked over */
+    uint32_t gives GUARDED_BY(the_port_lock); /* channels that became free */
     struct local_queue *local_queue; /* constant: with a reference. NULL: the owner is in another process */
     uint32_t sends_by_socket GUARDED_BY(the_port_lock); /* sends by the socket under way: the local queue may overtake none */
     /* Atomic; set under the port lock once the local queue is open and nothing is under way to the socket. All later messages use it. */

@@ -11,7 +11,9 @@
 
 #include "Kernel/Ports/kernel_ports.h"
 #include "Port/Wire/peer_descriptor.h"
+#include "Loop/Run/stall_report.h"
 #include "Loop/Run/thread_registry.h"
+#include "Loop/Signal/source.h"
 
 enum {
     bucket_count = 64,
@@ -107,6 +109,30 @@ static bool local_queues_are_refused(void)
     return wanted && strcmp(wanted, "socket") == 0;
 }
 
+/* For whoever tells of loops that wait for each other. */
+static CFRunLoopRef copy_server(const char *text)
+{
+    struct port_name name;
+    CFMessagePortRef port = port_name_of_bytes(text, strlen(text), &name) ? port_table_find(false, &name) : NULL;
+    CFRunLoopSourceRef source = NULL;
+    CFRunLoopRef loop = NULL;
+
+    if (port) {
+        port_lock(port);
+        source = port->side.local.source;
+        if (source) {
+            object_retain(source);
+        }
+        port_unlock(port);
+        object_release(port);
+    }
+    if (source) {
+        loop = binding_copy_loop(source, &source->first_binding);
+        object_release(source);
+    }
+    return loop;
+}
+
 /* When the library is loaded: see Loop/Run/thread_registry.c. */
 static __attribute__((constructor)) void watch_forks(void)
 {
@@ -114,6 +140,7 @@ static __attribute__((constructor)) void watch_forks(void)
         link_init(&buckets[i]);
     }
     link_init(&republished);
+    stall_copy_server = copy_server;
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

@@ -184,17 +184,34 @@ void client_channel_wait(struct client_channel *channel, int64_t deadline_ns)
 
 /* ---- channels ---- */
 
+/* On a serving loop: a thread that sends by the channel just then is let finish first. */
+static void serve(struct client_channel *channel)
+{
+    bool has_ended;
+
+    lock_take(&channel->lock);
+    if (channel->pending) {
+        client_channel_read(channel);
+    } else { /* its server has closed it: the next request finds out */
+        (void)descriptor_source_set_suspended(channel->source, channel->serving_loop, kCFRunLoopDefaultMode, true);
+    }
+    has_ended = channel->pending && channel->ended && !pending_is_open(channel->pending);
+    lock_drop(&channel->lock);
+    if (has_ended) {
+        channel->ended(channel->ended_info);
+    }
+}
+
 static void perform(void *info, CFRunLoopSourceRef source, uint32_t ready)
 {
     struct client_channel *channel = info;
 
     (void)source;
     (void)ready;
-    if (channel->pending) {
+    if (channel->serving_loop) {
+        serve(channel);
+    } else if (channel->pending) {
         client_channel_read(channel);
-        if (channel->ended && !pending_is_open(channel->pending)) {
-            channel->ended(channel->ended_info);
-        }
     }
 }
 
@@ -289,7 +306,7 @@ void client_channel_close(struct client_channel *channel)
     arena_release(&channel->arena);
     reply_page_release(channel->page);
     channel->page = NULL;
-    channel->pending = NULL;
+    invariant(!channel->pending);
     CFRunLoopSourceInvalidate(source);
     leave_loop(channel);
     if (set >= 0) {
@@ -300,26 +317,39 @@ void client_channel_close(struct client_channel *channel)
 }
 
 /* Takes a free channel and puts it among the busy ones. Returns NULL if there is none. */
-REQUIRES(the_port_lock) static struct client_channel *take_free(struct remote_port *remote)
+REQUIRES(the_port_lock) static struct client_channel *take_free(struct remote_port *remote, CFRunLoopRef serving_loop)
 {
-    struct client_channel *channel;
+    list_for_each(link, &remote->free_channels) {
+        struct client_channel *channel = container_of(link, struct client_channel, link);
 
-    if (list_is_empty(&remote->free_channels)) {
-        return NULL;
+        if (channel->serving_loop == serving_loop) {
+            list_remove(&channel->link);
+            remote->free_count--;
+            remote->free_least = remote->free_count < remote->free_least ? remote->free_count : remote->free_least;
+            invariant(!channel->pending);
+            channel->user_loop = serving_loop ? serving_loop : thread_loop_if_any();
+            list_append(&remote->busy_channels, &channel->link);
+            return channel;
+        }
     }
-    channel = container_of(remote->free_channels.next, struct client_channel, link);
-    list_remove(&channel->link);
-    remote->free_count--;
-    invariant(!channel->pending);
-    channel->user_loop = thread_loop_if_any();
-    list_append(&remote->busy_channels, &channel->link);
-    return channel;
+    remote->free_least = 0;
+    return NULL;
 }
 
-static struct client_channel *make_channel(CFMessagePortRef port, int *ret_end, int *ret_error)
+/* Returns how many channels may wait, as each has two descriptors. */
+static uint32_t free_most(void)
+{
+    uint64_t share = kernel_ports.descriptor_limit() / free_channels_descriptor_share;
+
+    share = share < free_channels_max ? share : free_channels_max;
+    return share > free_channels_least ? (uint32_t)share : free_channels_least;
+}
+
+static struct client_channel *make_channel(CFMessagePortRef port, CFRunLoopRef serving_loop, int *ret_end, int *ret_error)
 {
     struct remote_port *remote = &port->side.remote;
     struct client_channel *channel;
+    uint32_t most = free_most();
     int ends[2];
 
     *ret_error = kernel_ports.channel_create(ends);
@@ -334,9 +364,11 @@ static struct client_channel *make_channel(CFMessagePortRef port, int *ret_end, 
         return NULL;
     }
     *ret_end = ends[1];
+    channel->serving_loop = serving_loop;
     port_lock(port);
+    remote->free_most = most;
     channel->number = ++remote->last_channel ? remote->last_channel : ++remote->last_channel;
-    channel->user_loop = thread_loop_if_any();
+    channel->user_loop = serving_loop ? serving_loop : thread_loop_if_any();
     list_append(&remote->busy_channels, &channel->link);
     port_unlock(port);
     return channel;
@@ -352,7 +384,8 @@ bool client_channels_are_used_in(const struct remote_port *remote, CFRunLoopRef 
     return false;
 }
 
-struct client_channel *client_channel_take(CFMessagePortRef port, struct pending_reply *pending, int *ret_end, int *ret_error)
+struct client_channel *client_channel_take(CFMessagePortRef port, CFRunLoopRef serving_loop, struct pending_reply *pending, int *ret_end,
+                                           int *ret_error)
 {
     struct remote_port *remote = &port->side.remote;
     struct client_channel *channel = NULL;
@@ -364,11 +397,11 @@ struct client_channel *client_channel_take(CFMessagePortRef port, struct pending
     can = remote_port_use(port);
     if (can) {
         pending->conversation = ++remote->last_conversation;
-        channel = take_free(remote);
+        channel = take_free(remote, serving_loop);
     }
     port_unlock(port);
     if (can && !channel) {
-        channel = make_channel(port, ret_end, ret_error);
+        channel = make_channel(port, serving_loop, ret_end, ret_error);
         if (!channel) {
             port_lock(port);
             remote_port_unuse(port);
@@ -377,7 +410,7 @@ struct client_channel *client_channel_take(CFMessagePortRef port, struct pending
     }
     if (channel) {
         channel->own_pending = *pending;
-        channel->pending = &channel->own_pending;
+        channel->pending = serving_loop ? NULL : &channel->own_pending;
     }
     if (channel && channel->page) {
         reply_page_clear(channel->page);
@@ -408,21 +441,29 @@ void client_channel_offer_page(CFMessagePortRef port, struct client_channel *cha
     (void)kernel.close(descriptors[0]);
 }
 
-/* Puts the channel among the free ones. Returns one to close, or NULL: this channel if the port is invalid, the oldest of too many. */
+/*
+ * Puts the channel among the free ones. Returns one to close, or NULL: this channel if the port is invalid, the oldest of too many or of
+ * more than are needed.
+ */
 REQUIRES(the_port_lock) static struct client_channel *put_free(CFMessagePortRef port, struct client_channel *channel)
 {
     struct remote_port *remote = &port->side.remote;
     struct client_channel *oldest;
+    bool is_one_too_many = false;
 
     invariant_held(&port->lock);
     if (!port_is_valid(port)) {
         return channel;
     }
     list_insert_after(&remote->free_channels, &channel->link);
-    if (++remote->free_count <= free_channels_max) {
+    remote->free_count++;
+    if (++remote->gives % free_channels_looked_over == 0) {
+        is_one_too_many = remote->free_least > 0;
+        remote->free_least = remote->free_count;
+    }
+    if (!is_one_too_many && remote->free_count <= remote->free_most) {
         return NULL;
     }
-    invariant(remote->free_count == free_channels_max + 1);
     oldest = container_of(remote->free_channels.prev, struct client_channel, link);
     list_remove(&oldest->link);
     remote->free_count--;
@@ -431,7 +472,7 @@ REQUIRES(the_port_lock) static struct client_channel *put_free(CFMessagePortRef 
 
 void client_channel_give(CFMessagePortRef port, struct client_channel *channel, bool is_reusable)
 {
-    const struct pending_reply *pending = channel->pending;
+    const struct pending_reply *pending = &channel->own_pending;
     struct client_channel *closing;
 
     channel->pending = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's side of reply channels. A channel belongs to one call at a time, so that no reply can reach another call. Free channels wait
- * in a list of the remote port, and a call takes the one used last. After a timeout the channel is closed, so a late reply is lost and
- * cannot reach a later call (rule 230).
+ * in a list of the remote port, and a call takes the one used last. As many wait as were in use at once lately: each time that
+ * free_channels_looked_over have become free, the oldest is closed if no call needed it. After a timeout the channel is closed, so a late
+ * reply is lost and cannot reach a later call (rule 230).
  */
 #ifndef CRL_PORT_MESSAGE_CLIENT_CHANNEL_H
 #define CRL_PORT_MESSAGE_CLIENT_CHANNEL_H
@@ -13,7 +14,7 @@
 #include "Port/Wire/payload.h"
 #include "Port/Wire/reply_page.h"
 
-enum { free_channels_max = 4 };
+enum { free_channels_least = 4, free_channels_max = 64, free_channels_descriptor_share = 32, free_channels_looked_over = 256 };
 
 enum pending_state { pending_open, pending_memory, pending_replied, pending_dropped, pending_hung_up, pending_broken };
 
@@ -55,10 +56,11 @@ struct client_channel {
     int set; /* once there is a page: a wait set with the channel's socket and the server's bell; the source watches it */
     uint8_t *buffer; /* constant: room for one packet */
     CFRunLoopRef user_loop; /* of the thread whose call uses the channel; guarded by the port lock */
-    struct pending_reply *pending; /* `own_pending`; NULL while free */
+    struct pending_reply *pending; /* `own_pending`; NULL while free, and with a serving loop until the request is sent */
     struct pending_reply own_pending; /* not on the stack: a callback may jump out of the wait, and the answer still comes */
-    /* Called at the end of an asynchronous request's wait, on the thread of the loop; NULL while the call waits itself. */
-    void (*ended)(void *info);
+    CFRunLoopRef serving_loop; /* constant: of requests that block nobody, which alone use it; NULL: for calls that wait */
+    struct lock lock; /* held while a request is sent, and while a serving loop reads */
+    void (*ended)(void *info); /* called without the lock, on the thread of that loop when the answer is there or the wait is over */
     void *ended_info;
     CFRunLoopSourceRef source; /* owns this structure */
     CFRunLoopRef loop; /* the loop that the source was last in, with a reference; NULL: none yet */
@@ -66,11 +68,13 @@ struct client_channel {
 };
 
 /*
- * Begins a use of the port, and takes a free or a new channel for a call, which starts with a copy of `pending`. `ret_end` is the end of a
+ * Begins a use of the port, and takes a free or a new channel for a call, which starts with a copy of `pending`. `serving_loop` is that of
+ * a request that blocks nobody: such a channel never leaves its loop, which sees the reply whenever it comes. `ret_end` is the end of a
  * new channel, to be sent with the request, or -1 for a free one. If there is no channel, returns NULL and a negative errno in `ret_error`,
  * and the port is not in use; -ENOTCONN means that the port is invalid.
  */
-struct client_channel *client_channel_take(CFMessagePortRef port, struct pending_reply *pending, int *ret_end, int *ret_error);
+struct client_channel *client_channel_take(CFMessagePortRef port, CFRunLoopRef serving_loop, struct pending_reply *pending, int *ret_end,
+                                           int *ret_error);
 
 /* Called before an answered call ends. A channel that has been used often gets a page, into which the server may write further replies. */
 void client_channel_offer_page(CFMessagePortRef port, struct client_channel *channel);

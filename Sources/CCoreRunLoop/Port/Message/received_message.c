@@ -9,6 +9,7 @@
 #include "Loop/Trace/trace.h"
 #include "Port/Wire/port_log.h"
 #include "Port/Core/local_info.h"
+#include "Port/Core/message_trace.h"
 
 /* ---- the budget ---- */
 
@@ -124,6 +125,9 @@ static void trace_message_event(enum trace_kind kind, const struct received_mess
 {
     if (trace_is_on() && message->traced != 0) {
         trace_write(kind, message->local_message ? trace_within_process : trace_by_socket, message->traced, (uintptr_t)port);
+    }
+    if (trace_is_on() && kind == trace_message_comes) {
+        message_trace_named(trace_port_is_served, 0, (uintptr_t)port, port);
     }
 }
 

@@ -207,6 +207,19 @@ static void take_back(CFMessagePortRef port, struct client_channel *channel, con
     client_channel_give(port, channel, channel->server_keeps_it && !(frame->flags & wire_new_arena));
 }
 
+/* From now on a serving loop sees the reply. Returns false if there is no memory. */
+static bool begin_wait(struct client_channel *channel)
+{
+    if (!channel->serving_loop) {
+        return true;
+    }
+    channel->pending = &channel->own_pending;
+    if (channel->page) {
+        reply_page_await(channel->page);
+    }
+    return client_channel_enter(channel, channel->serving_loop, kCFRunLoopDefaultMode);
+}
+
 SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel, int end, const struct request *request,
                           struct wire_frame *frame, int64_t deadline_ns)
 {
@@ -215,10 +228,10 @@ SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel,
 
     *frame = (struct wire_frame){.type = wire_request,
                                  .message_id = request->message_id,
-                                 .conversation = channel->pending->conversation,
+                                 .conversation = channel->own_pending.conversation,
                                  .channel = channel->number,
                                  .token = channel->token};
-    if (channel->pending->wants_status) {
+    if (channel->own_pending.wants_status) {
         frame->flags = wire_want_status;
         frame->deadline_ns = request->deadline_ns == kernel_never ? 0 : (uint64_t)request->deadline_ns;
     }
@@ -228,9 +241,11 @@ SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel,
         frame->name_length = port->name.length;
         load.descriptors[load.count++] = end;
     }
-    if (load_data(port, channel, frame, &load, request->data) == 0) {
+    lock_take(&channel->lock);
+    if (begin_wait(channel) && load_data(port, channel, frame, &load, request->data) == 0) {
         result = remote_port_send(port, frame, &load, deadline_ns);
     }
+    lock_drop(&channel->lock);
     close_load(&load);
     if (result != kCFMessagePortSuccess) {
         take_back(port, channel, frame);
@@ -267,7 +282,7 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
     int error = 0;
     int end;
 
-    channel = client_channel_take(port, &pending, &end, &error);
+    channel = client_channel_take(port, NULL, &pending, &end, &error);
     if (!channel && error == -ENOTCONN) {
         return kCFMessagePortIsInvalid;
     }

@@ -8,9 +8,11 @@
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
 #include "Kernel/Ports/kernel_ports.h"
+#include "Loop/Run/thread_registry.h"
 #include "Loop/Source/descriptor_source.h"
 #include "Loop/Watch/watch.h"
 #include "Port/Core/local_info.h"
+#include "Port/Core/message_trace.h"
 #include "Port/Core/port_table.h"
 #include "Port/Async/deferred_reply.h"
 #include "Port/Message/local_receive.h"
@@ -124,6 +126,10 @@ CFRunLoopSourceRef local_port_source(CFAllocatorRef allocator, CFMessagePortRef 
         CFRunLoopSourceInvalidate(made);
     }
     object_release(made);
+    if (trace_is_on()) {
+        (void)thread_registry_current(); /* the loop that the source is probably for */
+        message_trace_named(trace_port_is_served, 0, (uintptr_t)port, port);
+    }
     return source;
 }
 

@@ -2,6 +2,7 @@
 /* Pages for replies, and their bells; see reply_page.h. */
 #include "Port/Wire/reply_page.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "Kernel/kernel.h"
@@ -19,11 +20,41 @@ static int set_with(int channel)
     return result < 0 ? result : set;
 }
 
+/*
+ * Whether a set in a set is reported once, as a thread needs that waits for a reply in its loop. Up to Linux 5.4 the outer set reports
+ * again at each wait as long as anything in the inner one is ready, and a bell stays ready for ever.
+ */
+static bool nested_sets_are_quiet(void)
+{
+    static _Atomic int reports; /* of one ring, in two waits; 0: not known yet */
+    int known = atomic_load_explicit(&reports, memory_order_relaxed);
+
+    if (known == 0) {
+        const int made[] = {kernel.event_create(), kernel.set_create(), kernel.set_create()};
+        struct kernel_event event;
+
+        if (made[0] >= 0 && made[1] >= 0 && made[2] >= 0 && kernel.set_add_edge(made[1], made[0], 0) == 0 &&
+            kernel.set_add_edge(made[2], made[1], 0) == 0 && kernel.event_post(made[0]) == 0 &&
+            kernel.set_wait(made[2], &event, 1, 0) == 1) {
+            int more = kernel.set_wait(made[2], &event, 1, 0);
+
+            known = more < 0 ? 0 : 1 + more;
+            atomic_store_explicit(&reports, known, memory_order_relaxed);
+        }
+        for (int i = 0; i < 3; i++) {
+            if (made[i] >= 0) {
+                (void)kernel.close(made[i]);
+            }
+        }
+    }
+    return known == 1;
+}
+
 int reply_page_create(int channel, struct reply_page **ret_page, int *ret_memory, int *ret_set)
 {
     void *address;
     int memory;
-    int result = shared_page_create(&address, &memory);
+    int result = nested_sets_are_quiet() ? shared_page_create(&address, &memory) : -EOPNOTSUPP;
 
     if (result < 0) {
         return result;

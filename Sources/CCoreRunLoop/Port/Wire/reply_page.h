@@ -45,7 +45,10 @@ _Static_assert(sizeof(struct reply_page) == reply_page_size, "a page is a page")
 
 /* ---- the client's ---- */
 
-/* Makes a page, its descriptor, and a wait set with the channel's socket in it. Returns 0, or a negative errno and makes none of them. */
+/*
+ * Makes a page, its descriptor, and a wait set with the channel's socket in it. Returns 0, or a negative errno and makes none of them:
+ * -EOPNOTSUPP also where a loop that stands on the set would spin.
+ */
 int reply_page_create(int channel, struct reply_page **ret_page, int *ret_memory, int *ret_set);
 
 /* Empties the page before the request is sent. */

@@ -67,6 +67,23 @@ CFTypeID CFGetTypeID(CFTypeRef object)
     return object_class_of(object, "CFGetTypeID")->type_id;
 }
 
+/* Collections in collections. More of them would end the stack of many a thread. */
+enum { equal_depth_max = 1024 };
+
+static bool are_equal_collections(CFTypeRef object1, CFTypeRef object2, Boolean (*equal)(CFTypeRef, CFTypeRef))
+{
+    static __thread unsigned depth;
+    bool is_equal;
+
+    if (depth == equal_depth_max) {
+        return false;
+    }
+    depth++;
+    is_equal = equal(object1, object2);
+    depth--;
+    return is_equal;
+}
+
 Boolean CFEqual(CFTypeRef object1, CFTypeRef object2)
 {
     const struct object_class *class1 = object_class_of(object1, "CFEqual");
@@ -75,7 +92,12 @@ Boolean CFEqual(CFTypeRef object1, CFTypeRef object2)
     if (object1 == object2) {
         return true;
     }
-    return class1->type_id == class2->type_id && class1->equal != NULL && class1->equal(object1, object2);
+    if (class1->type_id != class2->type_id || class1->equal == NULL) {
+        return false;
+    }
+    return class1->type_id >= object_type_array && class1->type_id <= object_type_set
+               ? are_equal_collections(object1, object2, class1->equal)
+               : class1->equal(object1, object2);
 }
 
 CFHashCode CFHash(CFTypeRef object)

@@ -23,8 +23,16 @@ static const uint32_t count_slack = 0x08000000; /* how far racing threads may mo
 
 struct prefix {
     alignas(16) CFAllocatorRef allocator; /* never NULL; constant */
-    void *owner; /* constant once others know the object; NULL: counted here */
+    void *owner; /* constant once others know the object; NULL: counted here. Of one in destroyed_later: the next one's prefix */
 };
+
+/*
+ * Objects whose end ends others, those again others and so on, are destroyed inside of each other as far as `destroy_depth_max`. What is
+ * deeper waits in a list until the innermost of these destroys it: a tree may be as deep as memory allows.
+ */
+enum { destroy_depth_max = 32 };
+static __thread unsigned destroy_depth __attribute__((tls_model("initial-exec")));
+static __thread struct prefix *destroyed_later __attribute__((tls_model("initial-exec")));
 
 static _Atomic(const struct object_owner_class *) owner_class;
 
@@ -184,11 +192,10 @@ void object_retain(const void *reference)
     }
 }
 
-static void destroy(struct object *object)
+static void destroy_now(struct object *object)
 {
     const struct object_class *isa = object->isa;
 
-    atomic_store_explicit(&object->count, count_finalizing, memory_order_relaxed);
     if (isa->finalize != NULL) {
         isa->finalize(object);
     }
@@ -205,6 +212,26 @@ static void destroy(struct object *object)
     }
     allocator_deallocate(allocator, prefix);
     object_release(allocator);
+}
+
+static void destroy(struct object *object)
+{
+    struct prefix *prefix = prefix_of(object);
+
+    atomic_store_explicit(&object->count, count_finalizing, memory_order_relaxed);
+    if (destroy_depth == destroy_depth_max && prefix->owner == NULL) {
+        prefix->owner = destroyed_later;
+        destroyed_later = prefix;
+        return;
+    }
+    destroy_depth++;
+    destroy_now(object);
+    while (destroy_depth == destroy_depth_max && (prefix = destroyed_later) != NULL) {
+        destroyed_later = prefix->owner;
+        prefix->owner = NULL;
+        destroy_now((struct object *)(void *)(prefix + 1));
+    }
+    destroy_depth--;
 }
 
 bool object_try_retain(const void *reference)

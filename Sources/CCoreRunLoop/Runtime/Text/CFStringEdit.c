@@ -315,6 +315,6 @@ CFStringRef CFStringGetNameOfEncoding(CFStringEncoding encoding)
     case kCFStringEncodingUTF32LE:
         return CFSTR("Unicode (UTF-32LE)");
     default:
-        return NULL;
+        return added_encoding_name(encoding);
     }
 }

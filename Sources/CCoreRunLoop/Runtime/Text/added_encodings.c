@@ -22,6 +22,11 @@ static const CRLStringEncodings *functions(void)
     return atomic_load_explicit(&encodings, memory_order_acquire);
 }
 
+CFStringRef added_encoding_name(CFStringEncoding encoding)
+{
+    return functions() != NULL ? functions()->name(encoding) : NULL;
+}
+
 CFIndex added_bytes_per_unit(CFStringEncoding encoding)
 {
     return functions() != NULL ? functions()->bytesPerUnit(encoding) : 0;

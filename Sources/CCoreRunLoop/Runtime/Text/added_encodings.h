@@ -7,6 +7,9 @@
 
 #include "CoreFoundation/CFString.h"
 
+/* As CFStringGetNameOfEncoding. */
+CFStringRef added_encoding_name(CFStringEncoding encoding);
+
 /* As encoding_bytes_per_unit; 0: no add-on library knows it. */
 CFIndex added_bytes_per_unit(CFStringEncoding encoding);
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
@@ -114,8 +115,19 @@ TEST(an_empty_main_loop_finishes_without_dispatch, "54 180 L12")
     if (dlsym(RTLD_DEFAULT, "dispatch_async_f")) {
         SKIP("libdispatch is in the process");
     }
+    int ends[2];
+    int errors = dup(STDERR_FILENO);
+    char text[512] = "";
+    const char *sentence = "CFRunLoopRun: the main loop has no source, timer or block in its default mode";
+
+    REQUIRE(pipe(ends) == 0 && errors >= 0 && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
     probe_run(kCFRunLoopDefaultMode, 1000, false);
     CFRunLoopRun();
+    CFRunLoopRun();
+    REQUIRE(dup2(errors, STDERR_FILENO) == STDERR_FILENO && close(ends[1]) == 0);
+    EXPECT(read(ends[0], text, sizeof text - 1) > 0);
+    REQUIRE(close(ends[0]) == 0 && close(errors) == 0);
+    EXPECT(strstr(text, sentence) && !strstr(strstr(text, sentence) + 1, sentence)); /* once */
     EXPECT_LOG("F");
 }
 

@@ -109,6 +109,46 @@ TEST(statistics_are_what_a_loop_did, "522")
     end();
 }
 
+/* Events as ports and descriptors write them. */
+TEST(callouts_are_counted_by_function_and_descriptor_and_requests_while_they_wait, "522")
+{
+    const struct loop_statistics *place = &page.places[0];
+    const char *port = "a.port";
+    int item = 0;
+
+    begin();
+    clock_start();
+    statistics_start_from_environment();
+    CFRunLoopRunInMode(CFSTR("empty"), 0, false);
+    trace_event(trace_run_begins, 0, &item, 0);
+    for (uint64_t i = 0; i < 20; i++) {
+        trace_event(trace_callout_begins, trace_descriptor, &item, 100 + i);
+        trace_event(trace_descriptor_is_ready, 1, &item, i % 2 == 0 ? 7 : 8);
+        clock_spend_ms(1);
+        trace_event(trace_callout_ends, trace_descriptor, &item, 0);
+    }
+    trace_event(trace_port_is_served, 0, &item, (uintptr_t)port);
+    trace_event(trace_request_begins, 0, NULL, (uintptr_t)port);
+    REQUIRE(read_page(getpid()));
+    EXPECT_EQ(place->callouts, 20);
+    EXPECT_EQ(place->callout_count, statistics_callouts_most);
+    EXPECT_EQ(place->functions[1].function, 100);
+    EXPECT_EQ(place->functions[1].descriptor, 7);
+    EXPECT_EQ(place->functions[1].count, 1);
+    EXPECT_EQ(place->functions[1].total_ns, 1000000);
+    EXPECT_EQ(place->functions[statistics_callouts_most - 1].function, 0); /* those that have no place */
+    EXPECT(place->functions[statistics_callouts_most - 1].count >= 12);
+    EXPECT_STR(place->ports[0], "a.port");
+    EXPECT_STR(place->asked, "a.port");
+    EXPECT(place->asked_ns > 0);
+    trace_event(trace_request_ends, 0, NULL, (uintptr_t)port);
+    trace_event(trace_run_ends, 0, &item, 0);
+    REQUIRE(read_page(getpid()));
+    test_allow_left(3, 0); /* as read_page has left its file open twice */
+    EXPECT_EQ(place->asked_ns, 0);
+    end();
+}
+
 static void run_once(void *unused)
 {
     static struct probe timer = {.name = "T", .logging = probe_is_silent};

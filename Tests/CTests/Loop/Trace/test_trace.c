@@ -236,6 +236,41 @@ TEST(each_of_64_threads_writes_into_its_own_ring, "506 507")
     trace_directory_end();
 }
 
+/* ---- what the thread had of the processor ---- */
+
+static int64_t tell_usage(uint64_t *ret_waits)
+{
+    *ret_waits = 7;
+    return 1234;
+}
+
+TEST(the_usage_of_the_processor_is_noted_a_tenth_of_a_millisecond_apart, "515")
+{
+    const char *path = trace_directory_begin();
+    const struct trace_event *event;
+    struct trace_reading reading;
+    uint64_t from = 0;
+
+    clock_start();
+    kernel_trace.thread_usage = tell_usage;
+    EXPECT_EQ(CRLTraceStart(path, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 4; k++) {
+            trace_event(trace_wake, 0, &words, 0);
+        }
+        clock_spend_ms(1);
+    }
+    CRLTraceStop();
+    kernel_trace = kernel_trace_linux;
+    REQUIRE(trace_open(path, &reading));
+    EXPECT_EQ(trace_count(&reading, trace_wake), 12);
+    EXPECT_EQ(trace_count(&reading, trace_usage), 3);
+    event = trace_find(&reading, trace_ring_at(&reading, 0), trace_usage, &from);
+    EXPECT(event && event->object == 7 && event->value == 1234);
+    trace_close(&reading);
+    trace_directory_end();
+}
+
 /* ---- callouts that do not return ---- */
 
 static void jumps(struct probe *probe)

@@ -138,6 +138,9 @@ void trace_words(const struct trace_reading *reading, const struct trace_ring *r
         int ms = event ? (int)((event->time_ns - reading->header->began_ns + 500000) / 1000000) : 0;
 
         switch (event ? event->kind : 0) {
+        case trace_usage:
+        case trace_item_joins:
+            break; /* beside what the loop does */
         case trace_run_begins:
             trace_addf(ret_words, "run@%d", ms);
             break;

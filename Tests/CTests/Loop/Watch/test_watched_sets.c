@@ -18,6 +18,7 @@
 #include "Loop/loop_trace.h"
 #include "fake_kernel.h"
 #include "harness.h"
+#include "older_kernel.h"
 
 static const int64_t second_ns = 1000000000;
 
@@ -50,6 +51,7 @@ static void begin(void)
     struct descriptor_source_context context = {.info = &standing, .release = keep_info, .perform = count_performed};
     int ends[2];
 
+    need_quiet_nested_sets();
     fake_kernel_install();
     REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
     standing = (struct standing){.line = ends[0], .other_end = ends[1], .bell = eventfd(0, EFD_CLOEXEC), .set = kernel.set_create()};

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -262,6 +263,265 @@ PORT_TEST(a_deferred_reply_comes_after_the_callout, "")
         async_request_release(sent[i]);
     }
     CFRelease(data);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* Sends `count` requests at once, and answers them all when all have come. */
+static void ask_at_once(struct async_requests *requests, CFMessagePortRef remote, int count)
+{
+    static struct async_request *sent[many];
+    static struct outcome outcomes[many];
+
+    for (int i = 0; i < count; i++) {
+        sent[i] = begin(requests, remote, NULL, patience_ns, &outcomes[i]);
+    }
+    run_until_count(&held_count, count);
+    answer_all(wire_answered, NULL);
+    for (int i = 0; i < count; i++) {
+        run_until_count(&outcomes[i].count, 1);
+        EXPECT_EQ(outcomes[i].result, kCFMessagePortSuccess);
+        forget_outcome(&outcomes[i]);
+        async_request_release(sent[i]);
+    }
+}
+
+static uint32_t free_channels(CFMessagePortRef remote)
+{
+    uint32_t count;
+
+    port_lock(remote);
+    count = remote->side.remote.free_count;
+    port_unlock(remote);
+    return count;
+}
+
+PORT_TEST(as_many_channels_are_kept_as_requests_are_under_way_at_once, "230")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+
+    ask_at_once(requests, remote, 16);
+    ask_at_once(requests, remote, 16);
+    EXPECT_EQ(free_channels(remote), 16);
+    EXPECT_EQ(remote->side.remote.last_channel, 16);
+    for (int i = 0; i < 18 * free_channels_looked_over; i++) {
+        ask_at_once(requests, remote, 1);
+    }
+    EXPECT_EQ(free_channels(remote), 1);
+    ask_at_once(requests, remote, 80);
+    EXPECT(free_channels(remote) <= free_channels_max);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_call_that_waits_and_a_request_that_blocks_nobody_share_no_channel, "230")
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, kCFRunLoopDefaultMode);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome;
+    CFDataRef data = port_data("a");
+    struct request waiting = {.data = data, .send_timeout = 60, .receive_timeout = 60, .reply_mode = kCFRunLoopDefaultMode};
+
+    for (int i = 0; i < 2 * reply_page_after; i++) {
+        CFDataRef reply = NULL;
+
+        ask_here(requests, remote, data, patience_ns, &outcome);
+        EXPECT(port_data_is(outcome.reply, "a"));
+        forget_outcome(&outcome);
+        EXPECT_EQ(socket_request_send(remote, &waiting, &reply), kCFMessagePortSuccess);
+        EXPECT(port_data_is(reply, "a"));
+        CFRelease(reply);
+    }
+    CFRelease(data);
+    EXPECT_EQ(free_channels(remote), 2);
+    EXPECT_EQ(remote->side.remote.last_channel, 2);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_channel_that_its_server_closes_while_nobody_uses_it_wakes_the_loop_once, "231")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct server_channel *channel;
+
+    ask_at_once(requests, remote, 1);
+    port_lock(port);
+    channel = NULL;
+    for (int i = 0; i < channel_buckets && !channel; i++) {
+        list_for_each(link, &port->side.local.channels.buckets[i]) {
+            struct server_channel *one = container_of(link, struct server_channel, link);
+
+            channel = one->kind == channel_reply ? one : channel;
+        }
+    }
+    channel_table_drop(&port->side.local.channels, channel);
+    port_unlock(port);
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunTimedOut);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- senders on many threads ---- */
+
+enum { senders = 4, of_sender = 400 };
+
+struct sender {
+    pthread_t thread;
+    struct async_requests *requests;
+    CFMessagePortRef remote;
+    uint32_t number;
+    bool cancels; /* every second one, at once */
+    bool is_one_way; /* every third one */
+    struct async_request *sent[of_sender];
+    struct outcome outcomes[of_sender];
+};
+
+static struct sender crowd[senders];
+static _Atomic uint32_t next_of[senders]; /* what the receiver expects of each */
+static _Atomic int out_of_order;
+
+static CFDataRef check_order(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    uint32_t words[2];
+
+    (void)port;
+    (void)message_id;
+    (void)info;
+    CFDataGetBytes(data, CFRangeMake(0, sizeof words), (UInt8 *)words);
+    if (words[1] < next_of[words[0]]) {
+        out_of_order++;
+    }
+    next_of[words[0]] = words[1] + 1;
+    return CFRetain(data);
+}
+
+static void *send_all(void *argument)
+{
+    struct sender *sender = argument;
+
+    for (uint32_t i = 0; i < of_sender; i++) {
+        uint32_t words[2] = {sender->number, i};
+        CFDataRef data = CFDataCreate(NULL, (const UInt8 *)words, sizeof words);
+
+        sender->sent[i] =
+            async_request_create(sender->remote, 7, data, kernel.monotonic_ns() + patience_ns, note_end, &sender->outcomes[i]);
+        if (sender->is_one_way && i % 3 == 0) {
+            async_request_set_one_way(sender->sent[i]);
+        }
+        async_request_send(sender->requests, sender->sent[i]);
+        if (sender->cancels && i % 2 == 0) {
+            async_request_cancel(sender->sent[i]);
+        }
+        CFRelease(data);
+    }
+    return NULL;
+}
+
+static void start_senders(struct async_requests *requests, CFMessagePortRef remote, bool cancels, bool is_one_way)
+{
+    memset(crowd, 0, sizeof crowd);
+    out_of_order = 0;
+    for (uint32_t i = 0; i < senders; i++) {
+        next_of[i] = 0;
+        crowd[i].requests = requests;
+        crowd[i].remote = remote;
+        crowd[i].number = i;
+        crowd[i].cancels = cancels;
+        crowd[i].is_one_way = is_one_way;
+        REQUIRE(pthread_create(&crowd[i].thread, NULL, send_all, &crowd[i]) == 0);
+    }
+}
+
+/* Runs the loop until all are over. Returns how many succeeded. */
+static int end_senders(void)
+{
+    int succeeded = 0;
+
+    for (int i = 0; i < senders; i++) {
+        for (int j = 0; j < of_sender; j++) {
+            struct outcome *outcome = &crowd[i].outcomes[j];
+
+            run_until_count(&outcome->count, 1);
+        }
+        (void)pthread_join(crowd[i].thread, NULL);
+    }
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, false); /* what comes twice comes now */
+    for (int i = 0; i < senders; i++) {
+        for (int j = 0; j < of_sender; j++) {
+            struct outcome *outcome = &crowd[i].outcomes[j];
+
+            EXPECT_EQ(outcome->count, 1);
+            succeeded += outcome->result == kCFMessagePortSuccess;
+            forget_outcome(outcome);
+            async_request_release(crowd[i].sent[j]);
+        }
+    }
+    return succeeded;
+}
+
+PORT_TEST_LIMIT(requests_of_many_threads_come_in_the_order_of_each, "", 300)
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    struct async_requests *requests = async_requests_create();
+
+    port_thread_start(&server, NAME, check_order, NULL);
+    remote = port_connect(NAME);
+    for (int one_way = 0; one_way < 2; one_way++) {
+        start_senders(requests, remote, false, one_way);
+        EXPECT_EQ(end_senders(), senders * of_sender);
+        EXPECT_EQ(out_of_order, 0);
+    }
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST_LIMIT(each_request_of_many_threads_ends_once_although_they_cancel_and_the_port_ends, "", 300)
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    struct async_requests *requests = async_requests_create();
+
+    port_thread_start(&server, NAME, check_order, NULL);
+    remote = port_connect(NAME);
+    start_senders(requests, remote, true, false);
+    EXPECT(end_senders() >= senders * of_sender / 2);
+    EXPECT_EQ(out_of_order, 0);
+    start_senders(requests, remote, true, true);
+    run_until_count(&crowd[0].outcomes[of_sender / 4].count, 1);
+    CFMessagePortInvalidate(remote);
+    (void)end_senders();
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST(a_request_that_is_cancelled_before_it_is_sent_is_not_sent, "")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome = {.count = 0};
+    struct async_request *request = async_request_create(remote, 7, NULL, kernel.monotonic_ns() + patience_ns, note_end, NULL);
+
+    async_request_cancel(request);
+    async_request_set_info(request, &outcome);
+    async_request_send(requests, request);
+    run_until_count(&outcome.count, 1);
+    EXPECT_EQ(outcome.result, async_request_cancelled);
+    EXPECT_EQ(held_count, 0);
+    async_request_release(request);
     async_requests_destroy(requests);
     CFRelease(remote);
     port_drop(port);

@@ -601,7 +601,7 @@ PORT_TEST(messages_are_quick_without_eventfd_and_epoll, "M28")
     kernel.set_create = refused_descriptor;
     port_thread_start(&server, NAME, port_echo, NULL);
     remote = port_connect(NAME);
-    for (int attempt = 0; attempt < 5 && best > 0.2; attempt++) {
+    for (int attempt = 0; attempt < 40 && best > 0.2; attempt++) { /* on a busy machine both threads seldom run at once */
         double begun = port_probe_now();
 
         for (int i = 0; i < count; i++) {

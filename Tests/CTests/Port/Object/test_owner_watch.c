@@ -618,7 +618,7 @@ static uint32_t count_watches(CFMessagePortRef port)
 /* First the owner is probed, because an offer is not due for a second. Then it is offered another channel at once. */
 PORT_TEST(a_channel_that_a_living_owner_closes_is_not_its_end, "908 M26")
 {
-    const int64_t offer_every_ns[] = {1000000000, 0};
+    const int64_t offer_every_ns[] = {INT64_C(1000000000000), 0};
 
     for (size_t i = 0; i < sizeof offer_every_ns / sizeof offer_every_ns[0]; i++) {
         struct port_thread server;

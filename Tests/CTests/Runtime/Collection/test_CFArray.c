@@ -7,6 +7,7 @@
 
 #include "CoreFoundation/CoreFoundation.h"
 #include "Runtime/Object/counting_allocator.h"
+#include "Runtime/Object/object.h"
 #include "harness.h"
 
 static const void *pointer(intptr_t number)
@@ -533,4 +534,42 @@ TEST(an_array_is_added_to_another_and_to_itself, "")
     EXPECT_STOPS("CFArrayAppendArray", { CFArrayAppendArray((CFMutableArrayRef)(uintptr_t)other, other, CFRangeMake(0, 0)); });
     CFRelease(other);
     CFRelease(array);
+}
+
+/* Arrays and dictionaries in turn, each in the next. */
+static CFTypeRef create_nest(int depth)
+{
+    CFTypeRef inner = CFArrayCreate(NULL, NULL, 0, &kCFTypeArrayCallBacks);
+
+    for (int i = 1; i < depth; i++) {
+        const void *key = CFSTR("key");
+        CFTypeRef outer =
+            i % 2 ? (CFTypeRef)CFDictionaryCreate(NULL, &key, &inner, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks)
+                  : (CFTypeRef)CFArrayCreate(NULL, &inner, 1, &kCFTypeArrayCallBacks);
+
+        CFRelease(inner);
+        inner = outer;
+    }
+    return inner;
+}
+
+TEST(collections_may_be_nested_as_deep_as_memory_allows, "2204")
+{
+    CFTypeRef nest = create_nest(300000);
+    CFTypeRef other = create_nest(300000);
+    CFTypeRef shallow = create_nest(1000);
+    CFTypeRef equal = create_nest(1000);
+    long live = object_live_count();
+    CFStringRef words = CFCopyDescription(nest);
+    EXPECT(words);
+    CFRelease(words);
+    EXPECT_EQ(CFHash(nest), 1);
+    EXPECT(CFEqual(nest, nest));
+    EXPECT(!CFEqual(nest, other));
+    EXPECT(CFEqual(shallow, equal));
+    CFRelease(shallow);
+    CFRelease(equal);
+    CFRelease(other);
+    CFRelease(nest);
+    EXPECT_EQ(object_live_count(), live - 602000);
 }

@@ -462,9 +462,14 @@ static bool advance(struct binary_reader *reader)
     return is_key ? add_key(reader, number) : add_object(reader, number);
 }
 
+enum { free_ahead = 8 }; /* objects whose counts are on their way from memory */
+
 static void free_objects(struct binary_reader *reader)
 {
     for (uint64_t i = 0; i < reader->object_count; i++) {
+        if (i + free_ahead < reader->object_count) {
+            __builtin_prefetch(reader->objects[i + free_ahead], 1);
+        }
         if (reader->objects[i] && reader->objects[i] != &open_mark) {
             CFRelease(reader->objects[i]);
         }

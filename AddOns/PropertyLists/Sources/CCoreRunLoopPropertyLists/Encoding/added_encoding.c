@@ -249,10 +249,17 @@ CFIndex added_encoding_encode(CFStringEncoding encoding, const UniChar *units, C
 
 /* ---- installing ---- */
 
+static CFStringRef name_of(CFStringEncoding encoding)
+{
+    const struct encoding_row *row = encoding_find(encoding);
+
+    return row ? row->name : NULL;
+}
+
 static __attribute__((constructor)) void install_encodings(void)
 {
     static const CRLStringEncodings encodings = {
-        .bytesPerUnit = added_encoding_bytes_per_unit, .decode = added_encoding_decode, .encode = added_encoding_encode};
+        .bytesPerUnit = added_encoding_bytes_per_unit, .decode = added_encoding_decode, .encode = added_encoding_encode, .name = name_of};
 
     CRLStringSetEncodings(&encodings);
 }

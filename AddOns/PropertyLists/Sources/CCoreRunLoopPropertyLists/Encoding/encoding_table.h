@@ -17,6 +17,7 @@ struct encoding_row {
     unsigned bytes_per_unit; /* the most, with what switches back and forth; 0: this add-on does not convert it */
     unsigned cocoa_number; /* an NSStringEncoding; 0: the number with the highest bit */
     int code_page; /* of Windows, or -1 */
+    CFStringRef name; /* for people, of what this add-on converts; NULL: none */
 };
 
 enum { encoding_rows = 124 };

@@ -83,10 +83,32 @@ bool date_read(const uint8_t *text, size_t length, double *ret_seconds)
     return true;
 }
 
+static char *write_part(char *at, char before, int64_t number)
+{
+    *at++ = before;
+    *at++ = (char)('0' + number / 10);
+    *at++ = (char)('0' + number % 10);
+    return at;
+}
+
+/* At least four characters. */
+static char *write_year(char *at, int64_t year)
+{
+    if (!is_within(year, 0, 9999)) {
+        return at + sprintf(at, "%04lld", (long long)year);
+    }
+    *at++ = (char)('0' + year / 1000);
+    *at++ = (char)('0' + year / 100 % 10);
+    *at++ = (char)('0' + year / 10 % 10);
+    *at++ = (char)('0' + year % 10);
+    return at;
+}
+
 size_t date_write(char text[date_text_size], double seconds)
 {
     static const double most = 6.8e16; /* a little more than 2^31 years */
     int64_t whole, days, round, day, year, month, second;
+    char *at;
 
     if (!(fabs(seconds) < most)) {
         return 0;
@@ -110,7 +132,12 @@ size_t date_write(char text[date_text_size], double seconds)
     if (!is_within(year, -INT32_MAX, INT32_MAX)) {
         return 0;
     }
-    return (size_t)snprintf(text, date_text_size, "%04lld-%02d-%02dT%02d:%02d:%02dZ", (long long)year,
-                            (int)(month >= 10 ? month - 9 : month + 3), (int)day + 1, (int)(second / 3600), (int)(second / 60 % 60),
-                            (int)(second % 60));
+    at = write_year(text, year);
+    at = write_part(at, '-', month >= 10 ? month - 9 : month + 3);
+    at = write_part(at, '-', day + 1);
+    at = write_part(at, 'T', second / 3600);
+    at = write_part(at, ':', second / 60 % 60);
+    at = write_part(at, ':', second % 60);
+    *at++ = 'Z';
+    return (size_t)(at - text);
 }

@@ -10,8 +10,14 @@
 #include "Text/date_text.h"
 #include "Text/number_text.h"
 #include "Support/invariant.h"
+#include "Tree/tree_check.h"
 #include "Tree/tree_walk.h"
 
+/*
+ * A container is written wherever it occurs: a few arrays, each twice in the next, would take all memory. So what is longer than
+ * `measured_from` may have `times_repeated` times the bytes that it has with each container once.
+ */
+enum { measured_from = 1 << 26, times_repeated = 64 };
 enum { line_length = 76, tab_width = 8, tabs_of_data_max = 8 };
 
 static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -191,6 +197,8 @@ static bool append_object(struct byte_buffer *buffer, struct tree_walk *walk, CF
         return true;
     case tree_date:
         return append_date(buffer, object, fault);
+    case tree_foreign:
+        return false;
     default:
         invariant(tree_kind_is_container(kind));
         append_container(buffer, walk, object, kind);
@@ -205,6 +213,9 @@ static bool write_step(struct byte_buffer *buffer, struct tree_walk *walk, enum 
     case tree_meets:
         return append_object(buffer, walk, object, kind, fault);
     case tree_meets_key:
+        if (kind != tree_string) {
+            return false;
+        }
         append_tabs(buffer, walk->depth);
         byte_buffer_append_text(buffer, "<key>");
         append_string(buffer, object);
@@ -219,18 +230,38 @@ static bool write_step(struct byte_buffer *buffer, struct tree_walk *walk, enum 
     }
 }
 
-bool xml_write(CFTypeRef root, struct byte_buffer *buffer, struct read_fault *fault)
+/* The most bytes that the tree may have, or 0 if that is less than it has already. */
+static size_t measure(CFTypeRef root, const struct byte_buffer *buffer, struct read_fault *fault)
+{
+    size_t size = tree_measure(root);
+    size_t most = size > SIZE_MAX / times_repeated ? SIZE_MAX : size * times_repeated;
+
+    if (size == 0) {
+        (void)read_fault_set_no_memory(fault);
+    } else if (most < buffer->count) {
+        (void)read_fault_set(fault, "Containers of the property list are repeated too often for XML");
+    }
+    return most < buffer->count ? 0 : most;
+}
+
+bool xml_write(CFTypeRef root, size_t depth_max, struct byte_buffer *buffer, struct read_fault *fault)
 {
     struct tree_walk walk;
     CFTypeRef object = NULL;
     enum tree_kind kind = tree_foreign;
     enum tree_step step;
 
+    size_t count_max = measured_from;
+
     byte_buffer_append_text(buffer, head);
     tree_walk_begin(&walk, root, tree_sorted_pairs);
     do {
         step = tree_walk_next(&walk, &object, &kind);
-    } while (step != tree_ends && !buffer->lacks_memory && write_step(buffer, &walk, step, object, kind, fault));
+        if (buffer->count > count_max) {
+            count_max = measure(root, buffer, fault);
+        }
+    } while (step != tree_ends && count_max > 0 && walk.depth <= depth_max && !buffer->lacks_memory &&
+             write_step(buffer, &walk, step, object, kind, fault));
     tree_walk_end(&walk);
     byte_buffer_append_text(buffer, "</plist>\n");
     if (buffer->lacks_memory) {

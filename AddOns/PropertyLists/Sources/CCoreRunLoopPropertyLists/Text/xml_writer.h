@@ -9,7 +9,10 @@
 #include "Format/byte_buffer.h"
 #include "Format/read_fault.h"
 
-/* Appends a tree that tree_check has found valid. */
-bool xml_write(CFTypeRef root, struct byte_buffer *buffer, struct read_fault *fault);
+/*
+ * Appends a tree. False without words of a fault: the tree is not valid, or deeper than `depth_max`. That is SIZE_MAX only for a tree that
+ * tree_check has found valid.
+ */
+bool xml_write(CFTypeRef root, size_t depth_max, struct byte_buffer *buffer, struct read_fault *fault);
 
 #endif

@@ -99,3 +99,40 @@ enum tree_fault tree_check(CFTypeRef root, CFPropertyListFormat format, CFTypeRe
     free(check.is_open);
     return fault;
 }
+
+static size_t leaf_size(CFTypeRef object, enum tree_kind kind)
+{
+    enum { least = 16 };
+
+    return kind == tree_string ? least + (size_t)CFStringGetLength(object)
+           : kind == tree_data ? least + (size_t)CFDataGetLength(object)
+                               : least;
+}
+
+size_t tree_measure(CFTypeRef root)
+{
+    struct object_table containers = {0};
+    struct tree_walk walk;
+    size_t size = 0;
+    enum object_table_result result = object_is_new;
+    enum tree_kind kind = tree_foreign;
+    enum tree_step step;
+    CFTypeRef object;
+    uint32_t number;
+
+    tree_walk_begin(&walk, root, tree_keys_first);
+    while (result != object_lacks_memory && (step = tree_walk_next(&walk, &object, &kind)) != tree_ends) {
+        if (step == tree_meets && tree_kind_is_container(kind)) {
+            result = object_table_add(&containers, object, kind, &number);
+            if (result == object_is_known) {
+                tree_walk_pass_over(&walk);
+            }
+        } else if (step == tree_lacks_memory) {
+            result = object_lacks_memory;
+        }
+        size += step == tree_leaves ? 0 : leaf_size(object, kind);
+    }
+    tree_walk_end(&walk);
+    object_table_free(&containers);
+    return result == object_lacks_memory ? 0 : size;
+}

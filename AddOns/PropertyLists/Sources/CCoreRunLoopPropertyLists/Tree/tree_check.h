@@ -19,4 +19,7 @@ enum tree_fault {
 /* Gives the object that is at fault, or NULL. `root` may be NULL. */
 enum tree_fault tree_check(CFTypeRef root, CFPropertyListFormat format, CFTypeRef *ret_object);
 
+/* About how many bytes the tree has when each container is written once; 0: there is no memory. */
+size_t tree_measure(CFTypeRef root);
+
 #endif

@@ -8,6 +8,8 @@
 
 #include "Support/invariant.h"
 
+enum { few_keys = 12 };
+
 struct key_and_value {
     const void *key;
     const void *value;
@@ -28,6 +30,30 @@ static int compare_keys(const void *one, const void *other)
     return order != 0 ? order : (pair1->length > pair2->length) - (pair1->length < pair2->length);
 }
 
+/* For the few keys that most dictionaries have. */
+static void sort_few(struct key_and_value *pairs, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct key_and_value pair = pairs[i];
+        size_t place = i;
+
+        for (; place > 0 && compare_keys(&pairs[place - 1], &pair) > 0; place--) {
+            pairs[place] = pairs[place - 1];
+        }
+        pairs[place] = pair;
+    }
+}
+
+static bool are_strings(const void **keys, size_t count)
+{
+    size_t i = 0;
+
+    while (i < count && keys[i] && tree_kind_of(keys[i]) == tree_string) {
+        i++;
+    }
+    return i == count;
+}
+
 static bool sort_pairs(const void **objects, size_t count)
 {
     struct key_and_value *pairs = malloc(count * sizeof *pairs);
@@ -39,7 +65,11 @@ static bool sort_pairs(const void **objects, size_t count)
         pairs[i] = (struct key_and_value){objects[i], objects[count + i], CFStringGetCStringPtr(objects[i], kCFStringEncodingASCII),
                                           (size_t)CFStringGetLength(objects[i])};
     }
-    qsort(pairs, count, sizeof *pairs, compare_keys);
+    if (count <= few_keys) {
+        sort_few(pairs, count);
+    } else {
+        qsort(pairs, count, sizeof *pairs, compare_keys);
+    }
     for (size_t i = 0; i < count; i++) {
         objects[i] = pairs[i].key;
         objects[count + i] = pairs[i].value;
@@ -71,7 +101,8 @@ static bool enter(struct tree_walk *walk, CFTypeRef container, enum tree_kind ki
             return false;
         }
         CFDictionaryGetKeysAndValues(container, level.objects, level.objects + level.count);
-        if (walk->order == tree_sorted_pairs && level.count > 1 && !sort_pairs(level.objects, (size_t)level.count)) {
+        if (walk->order == tree_sorted_pairs && level.count > 1 && are_strings(level.objects, (size_t)level.count) &&
+            !sort_pairs(level.objects, (size_t)level.count)) {
             free(level.objects);
             return false;
         }

@@ -15,7 +15,7 @@
 #include "Tree/tree_kind.h"
 
 /*
- * Of a dictionary: keys, which have to be strings, by their letters, each before its value; or first all keys in the dictionary's own
+ * Of a dictionary: keys by their letters, if all are strings, each before its value; or first all keys in the dictionary's own
  * order, and then all values.
  */
 enum tree_order { tree_sorted_pairs, tree_keys_first };

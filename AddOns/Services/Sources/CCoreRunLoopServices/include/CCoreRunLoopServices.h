@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The product is linked. What it declares is in the module CCoreRunLoop. */

@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#error "CoreRunLoop has no <CoreFoundation/CFCharacterSet.h>: docs/rules.md says under 'What is not there' what to take instead"

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where an address of code lies: in which file, and in which function. The names are those of the file's symbol table, which has static
+ * functions too. The file is read anew for each question, in pieces of bounded size, and no memory is taken. Any thread, without locks.
+ */
+#ifndef CRL_LOOP_TRACE_CODE_PLACE_H
+#define CRL_LOOP_TRACE_CODE_PLACE_H
+
+#include "Loop/link_names.h"
+
+#include <stdint.h>
+
+struct code_place {
+    char file[200]; /* the last part of its path; "": the code is in no file */
+    uintptr_t at; /* in the file, as addr2line takes it */
+    char function[200]; /* "": the file has no name for it, or is another one than the process has loaded */
+    uintptr_t into; /* from the function's beginning */
+};
+
+void code_place_find(struct code_place *ret_place, const void *address);
+
+#endif

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* What SwiftPM needs to see of libbsd, so that it names the package to install where it is missing. The C sources include what they use. */
-#include <bsd/string.h>
