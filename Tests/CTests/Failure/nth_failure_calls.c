@@ -59,7 +59,7 @@ CALL(kernel, ssize_t, file_write, ENOSPC, EIO, -error, (int file, const void *by
 INT_CALL(signal_open, EMFILE, ENOMEM, (int signal), (signal))
 INT_CALL(signal_take, EAGAIN, 0, (int descriptor, struct signalfd_siginfo *ret_info), (descriptor, ret_info))
 INT_CALL(process_open, EMFILE, ENOMEM, (pid_t pid), (pid))
-INT_CALL(process_await, EMFILE, EAGAIN, (pid_t pid), (pid))
+INT_CALL(process_await, EMFILE, ENOMEM, (pid_t pid), (pid))
 CALL(kernel, _Atomic uint32_t *, fork_mark, ENOMEM, 0, NULL, (void), ())
 
 /* The thread's work is done at once, by the caller: the test counts its memory without a lock. */

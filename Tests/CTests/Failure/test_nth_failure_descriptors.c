@@ -187,7 +187,7 @@ static bool await_child(pid_t pid)
     return status_of_child != -1;
 }
 
-NTH_FAILURE(children, "")
+static bool run_child(void)
 {
     pid_t pid = fork();
     bool is_complete;
@@ -200,6 +200,28 @@ NTH_FAILURE(children, "")
     if (!is_complete) {
         (void)waitpid(pid, NULL, 0);
     }
+    return is_complete;
+}
+
+NTH_FAILURE(children, "")
+{
+    return run_child();
+}
+
+static int no_process_descriptor(pid_t pid)
+{
+    (void)pid;
+    return -ENOSYS;
+}
+
+NTH_FAILURE(children_without_process_descriptors, "")
+{
+    int (*const open_of_the_table)(pid_t pid) = kernel.process_open;
+    bool is_complete;
+
+    kernel.process_open = no_process_descriptor;
+    is_complete = run_child();
+    kernel.process_open = open_of_the_table;
     return is_complete;
 }
 
