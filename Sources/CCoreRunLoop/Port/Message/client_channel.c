@@ -410,7 +410,9 @@ struct client_channel *client_channel_take(CFMessagePortRef port, CFRunLoopRef s
     }
     if (channel) {
         channel->own_pending = *pending;
-        channel->pending = serving_loop ? NULL : &channel->own_pending;
+    }
+    if (channel && !serving_loop) {
+        channel->pending = &channel->own_pending;
     }
     if (channel && channel->page) {
         reply_page_clear(channel->page);
@@ -475,7 +477,7 @@ void client_channel_give(CFMessagePortRef port, struct client_channel *channel, 
     const struct pending_reply *pending = &channel->own_pending;
     struct client_channel *closing;
 
-    channel->pending = NULL;
+    invariant(!channel->pending);
     port_lock(port);
     if (pending->has_sequence) {
         pacing_confirm(&port->side.remote.pacing, pending->sequence);

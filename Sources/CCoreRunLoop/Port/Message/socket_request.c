@@ -198,6 +198,7 @@ void socket_request_end_channel(CFMessagePortRef port, struct client_channel *ch
     if (is_reusable) {
         client_channel_offer_page(port, channel);
     }
+    channel->pending = NULL;
     client_channel_give(port, channel, is_reusable);
 }
 
@@ -245,6 +246,9 @@ SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel,
     if (begin_wait(channel) && load_data(port, channel, frame, &load, request->data) == 0) {
         result = remote_port_send(port, frame, &load, deadline_ns);
     }
+    if (result != kCFMessagePortSuccess) {
+        channel->pending = NULL; /* the loop must not take the end of a channel that was not sent for that of the request */
+    }
     lock_drop(&channel->lock);
     close_load(&load);
     if (result != kCFMessagePortSuccess) {
@@ -260,6 +264,7 @@ static void end_left_request(const void *waiting)
     CFMessagePortRef port = channel->pending->port;
     CFDataRef reply = channel->pending->reply;
 
+    channel->pending = NULL;
     client_channel_give(port, channel, false);
     remote_port_end_by_socket(port);
     if (reply) {

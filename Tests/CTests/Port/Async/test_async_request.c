@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -525,6 +526,74 @@ PORT_TEST(a_request_that_is_cancelled_before_it_is_sent_is_not_sent, "")
     async_requests_destroy(requests);
     CFRelease(remote);
     port_drop(port);
+}
+
+/* ---- a send that fails while the loop runs ---- */
+
+static _Atomic int sends_to_fail;
+static _Atomic int passes; /* of the loop */
+static CFRunLoopRef serving_loop;
+
+static ssize_t has_no_room(int socket, const struct msghdr *message)
+{
+    return atomic_fetch_sub(&sends_to_fail, 1) > 0 ? -EAGAIN : kernel_ports_linux.send_message(socket, message);
+}
+
+/* On the thread of a sender: the server's end of a channel that was not sent. The loop has seen its end before the sender goes on. */
+static int close_and_let_the_loop_look(int descriptor)
+{
+    int result = kernel_linux.close(descriptor);
+    double deadline_s = port_probe_now() + 0.2;
+    int before = atomic_load(&passes);
+
+    while (CFRunLoopGetCurrent() != serving_loop && atomic_load(&passes) == before && port_probe_now() < deadline_s) {
+        sched_yield();
+    }
+    return result;
+}
+
+static void count_pass(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)observer, (void)activity, (void)info;
+    (void)atomic_fetch_add(&passes, 1);
+}
+
+static void *send_one(void *argument)
+{
+    struct sender *sender = argument;
+
+    sender->sent[0] = begin(sender->requests, sender->remote, NULL, patience_ns, &sender->outcomes[0]);
+    return NULL;
+}
+
+PORT_TEST(the_end_of_a_channel_that_was_not_sent_ends_no_request, "")
+{
+    struct port_thread server;
+    struct sender *sender = &crowd[0];
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, count_pass, NULL);
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    serving_loop = CFRunLoopGetCurrent();
+    CFRunLoopAddObserver(serving_loop, observer, kCFRunLoopDefaultMode);
+    memset(crowd, 0, sizeof crowd);
+    sender->remote = port_connect(NAME);
+    sender->requests = async_requests_create();
+    atomic_store(&sends_to_fail, 1);
+    kernel_ports.send_message = has_no_room;
+    kernel.close = close_and_let_the_loop_look;
+    REQUIRE(pthread_create(&sender->thread, NULL, send_one, sender) == 0);
+    run_until_count(&sender->outcomes[0].count, 1);
+    (void)pthread_join(sender->thread, NULL);
+    EXPECT_EQ(sender->outcomes[0].result, kCFMessagePortSuccess);
+    kernel.close = kernel_linux.close;
+    kernel_ports.send_message = kernel_ports_linux.send_message;
+    forget_outcome(&sender->outcomes[0]);
+    async_request_release(sender->sent[0]);
+    async_requests_destroy(sender->requests);
+    CFRelease(sender->remote);
+    CFRunLoopObserverInvalidate(observer);
+    CFRelease(observer);
+    port_thread_stop(&server);
 }
 
 /* ---- ends without a reply ---- */
