@@ -90,6 +90,7 @@ extension ChildProcess {
                 return try await withTaskCancellationHandler {
                     do {
                         guard let value = try await group.next() else { throw CancellationError() }
+                        try Task.checkCancellation()  // a closure may have taken the closed streams for their ends
                         return value
                     } catch {
                         stop(grace, streams)
