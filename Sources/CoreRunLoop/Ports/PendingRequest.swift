@@ -60,7 +60,27 @@ import Synchronization
         var reply: CFData?
         var bytes: [UInt8] { reply.map { [UInt8]($0) } ?? [] }
     }
-    private typealias Continuation = UnsafeContinuation<Outcome, Never>
+    // Why the thread sanitizer has another: see WaitList.swift.
+    #if CRL_TSAN
+        private typealias Continuation = CheckedContinuation<Outcome, Never>
+        private final class Box: Sendable {
+            let continuation: Continuation
+            init(_ continuation: Continuation) { self.continuation = continuation }
+        }
+        private static func pointer(_ continuation: Continuation) -> UnsafeMutableRawPointer {
+            unsafe Unmanaged.passRetained(Box(continuation)).toOpaque()
+        }
+        private static func continuation(_ info: UnsafeMutableRawPointer) -> Continuation {
+            unsafe Unmanaged<Box>.fromOpaque(info).takeRetainedValue().continuation
+        }
+    #else
+        private typealias Continuation = UnsafeContinuation<Outcome, Never>
+        /// A continuation is one word.
+        private static func pointer(_ continuation: Continuation) -> UnsafeMutableRawPointer {
+            unsafe unsafeBitCast(continuation, to: UnsafeMutableRawPointer.self)
+        }
+        private static func continuation(_ info: UnsafeMutableRawPointer) -> Continuation { unsafe unsafeBitCast(info, to: Continuation.self) }
+    #endif
     /// Any thread may use the C request: it has a lock of its own.
     private let request: OpaquePointer
 
@@ -68,9 +88,7 @@ import Synchronization
     init?(to port: CFMessagePort, _ number: Int32, _ bytes: [UInt8], _ limit: Int64) {
         let request = unsafe bytes.withUnsafeBufferPointer { bytes in
             unsafe shim_request_create(port, number, bytes.baseAddress, bytes.count, limit) { info, result, status, reply in
-                // A continuation is one word.
-                let continuation = unsafe unsafeBitCast(info, to: Continuation.self)
-                unsafe continuation.resume(returning: Outcome(result: Int(result), status: status, reply: reply))
+                unsafe Self.continuation(info!).resume(returning: Outcome(result: Int(result), status: status, reply: reply))
             }
         }
         guard let request = unsafe request else { return nil }
@@ -82,9 +100,11 @@ import Synchronization
     /// Sends the request, and waits for its end. A cancellation of the task ends it, also one that was there before.
     borrowing func outcome(_ service: RequestService) async -> Outcome {
         await withTaskCancellationHandler {
-            await unsafe withUnsafeContinuation { (continuation: Continuation) in
-                unsafe service.send(request, unsafeBitCast(continuation, to: UnsafeMutableRawPointer.self))
-            }
+            #if CRL_TSAN
+                await withCheckedContinuation { unsafe service.send(request, Self.pointer($0)) }
+            #else
+                await unsafe withUnsafeContinuation { unsafe service.send(request, Self.pointer($0)) }
+            #endif
         } onCancel: {
             unsafe shim_request_cancel(request)
         }
