@@ -192,7 +192,7 @@ void object_retain(const void *reference)
     }
 }
 
-static void destroy_now(struct object *object)
+static inline __attribute__((always_inline)) void destroy_now(struct object *object)
 {
     const struct object_class *isa = object->isa;
 
@@ -214,12 +214,12 @@ static void destroy_now(struct object *object)
     object_release(allocator);
 }
 
-static void destroy(struct object *object)
+/* Kept out of destroy, which stays short so. */
+static __attribute__((noinline, cold)) void destroy_deep(struct object *object)
 {
     struct prefix *prefix = prefix_of(object);
 
-    atomic_store_explicit(&object->count, count_finalizing, memory_order_relaxed);
-    if (destroy_depth == destroy_depth_max && prefix->owner == NULL) {
+    if (destroy_depth >= destroy_depth_max && prefix->owner == NULL) {
         prefix->owner = destroyed_later;
         destroyed_later = prefix;
         return;
@@ -231,6 +231,18 @@ static void destroy(struct object *object)
         prefix->owner = NULL;
         destroy_now((struct object *)(void *)(prefix + 1));
     }
+    destroy_depth--;
+}
+
+static void destroy(struct object *object)
+{
+    atomic_store_explicit(&object->count, count_finalizing, memory_order_relaxed);
+    if (destroy_depth >= destroy_depth_max - 1) {
+        destroy_deep(object);
+        return;
+    }
+    destroy_depth++;
+    destroy_now(object);
     destroy_depth--;
 }
 
