@@ -4,12 +4,13 @@
  * Bundles: folders with information on a program or library, its resources in several languages, and its code. They are in the add-on
  * library libcorerunloop-plist.
  *
- * A folder with `Contents` in it has Info.plist there, and resources in `Contents/Resources`. One with `Resources` has both in that, and so has
- * one with `Versions/Current` in `Versions/Current/Resources`. Another folder has all in itself. For where a program finds its own, see
+ * A folder with `Contents` in it has Info.plist there, and resources in `Contents/Resources`. One with `Resources` has both in that, and
+ * so has one with `Versions/Current` in `Versions/Current/Resources`. Another folder has all in itself. For where a program finds its
+ * own, see
  * CFBundleGetMainBundle.
  *
- * All URLs are absolute. A bundle that a program has made stays for as long as the process lasts. When its folder has gone, what was read is
- * still there, and nothing else is found. Files of more than 64 MiB are not read. There are no plug-ins (CFPlugIn).
+ * All URLs are absolute. A bundle that a program has made stays for as long as the process lasts. When its folder has gone, what was read
+ * is still there, and nothing else is found. Files of more than 64 MiB are not read. There are no plug-ins (CFPlugIn).
  */
 
 #if !defined(__COREFOUNDATION_CFBUNDLE__)
@@ -52,16 +53,17 @@ CF_EXPORT const CFStringRef kCFBundleLocalizationsKey CRL_LINK(kCFBundleLocaliza
  * Returns the bundle of the program itself, borrowed for as long as the process lasts.
  *
  * Its folder is, if it exists: that of the application, when the program lies in `Contents/Linux` or `Contents/MacOS`; `NAME.resources`
- * beside the program NAME; for a program in a folder bin, sbin or libexec of PREFIX, that of `PREFIX/share/NAME.resources`, `PREFIX/lib/NAME`
- * and `PREFIX/share/NAME` which has an Info.plist, or else the first one there is. Otherwise it is the folder in which the program lies.
+ * beside the program NAME; for a program in a folder bin, sbin or libexec of PREFIX, that of `PREFIX/share/NAME.resources`,
+ * `PREFIX/lib/NAME` and `PREFIX/share/NAME` which has an Info.plist, or else the first one there is. Otherwise it is the folder in which
+ * the program lies.
  * Threads: any.
  * Errors: NULL without memory.
  */
 CF_EXPORT CFBundleRef CFBundleGetMainBundle(void) CRL_LINK(CFBundleGetMainBundle) CF_RETURNS_NOT_RETAINED;
 
 /**
- * Returns the bundle with an identifier among those that the program has made, the main bundle included, borrowed for as long as the process
- * lasts. Of several it is the one with the highest version, and of these the last one.
+ * Returns the bundle with an identifier among those that the program has made, the main bundle included, borrowed for as long as the
+ * process lasts. Of several it is the one with the highest version, and of these the last one.
  *
  * Threads: any.
  * Errors: NULL when there is none.
@@ -69,7 +71,10 @@ CF_EXPORT CFBundleRef CFBundleGetMainBundle(void) CRL_LINK(CFBundleGetMainBundle
 CF_EXPORT CFBundleRef CFBundleGetBundleWithIdentifier(CFStringRef bundleID) CRL_LINK(CFBundleGetBundleWithIdentifier)
     CF_RETURNS_NOT_RETAINED;
 
-/** Returns the bundles that the program has made, the main bundle included. The array is borrowed, for as long as the process lasts. Threads: any. */
+/**
+ * Returns the bundles that the program has made, the main bundle included. The array is borrowed, for as long as the process lasts.
+ * Threads: any.
+ */
 CF_EXPORT CFArrayRef CFBundleGetAllBundles(void) CRL_LINK(CFBundleGetAllBundles) CF_RETURNS_NOT_RETAINED;
 
 /** Returns the type id of bundles. Threads: any. */
@@ -94,7 +99,9 @@ CF_EXPORT CFBundleRef CFBundleCreate(CFAllocatorRef allocator, CFURLRef bundleUR
 CF_EXPORT CFArrayRef CFBundleCreateBundlesFromDirectory(CFAllocatorRef allocator, CFURLRef directoryURL, CFStringRef bundleType)
     CRL_LINK(CFBundleCreateBundlesFromDirectory) CF_RETURNS_RETAINED;
 
-/** Returns the URL of the folder, which the caller releases. Threads: any. Errors: NULL for the bundle stops the process with a message. */
+/**
+ * Returns the URL of the folder, which the caller releases. Threads: any. Errors: NULL for the bundle stops the process with a message.
+ */
 CF_EXPORT CFURLRef CFBundleCopyBundleURL(CFBundleRef bundle) CRL_LINK(CFBundleCopyBundleURL) CF_RETURNS_RETAINED;
 
 /**
@@ -140,7 +147,10 @@ CF_EXPORT UInt32 CFBundleGetVersionNumber(CFBundleRef bundle) CRL_LINK(CFBundleG
 /** Returns CFBundleDevelopmentRegion of Info.plist, borrowed from the bundle; NULL if there is none. Threads: any. */
 CF_EXPORT CFStringRef CFBundleGetDevelopmentRegion(CFBundleRef bundle) CRL_LINK(CFBundleGetDevelopmentRegion) CF_RETURNS_NOT_RETAINED;
 
-/** Returns the URL of the folder of Info.plist and programs: `Contents`, `Versions/Current` or the bundle itself. The caller releases it. Threads: any. */
+/**
+ * Returns the URL of the folder of Info.plist and programs: `Contents`, `Versions/Current` or the bundle itself. The caller releases it.
+ * Threads: any.
+ */
 CF_EXPORT CFURLRef CFBundleCopySupportFilesDirectoryURL(CFBundleRef bundle) CRL_LINK(CFBundleCopySupportFilesDirectoryURL)
     CF_RETURNS_RETAINED;
 
@@ -171,8 +181,9 @@ CF_EXPORT Boolean CFBundleGetPackageInfoInDirectory(CFURLRef url, UInt32 *packag
     CRL_LINK(CFBundleGetPackageInfoInDirectory);
 
 /**
- * Looks for a resource: first in the folder of resources, then in its folders `LANGUAGE.lproj`. These are, in this order: that which fits best
- * what the user wants, that of the same language without a region, Base, that of the developers. The user's languages are the preference
+ * Looks for a resource: first in the folder of resources, then in its folders `LANGUAGE.lproj`. These are, in this order: that which fits
+ * best what the user wants, that of the same language without a region, Base, that of the developers. The user's languages are the
+ * preference
  * AppleLanguages, an array, or else LANGUAGE, LC_ALL, LC_MESSAGES and LANG. What the main bundle has for them, other bundles show as well,
  * unless its Info.plist has CFBundleAllowMixedLocalizations.
  *
@@ -186,7 +197,8 @@ CF_EXPORT CFURLRef CFBundleCopyResourceURL(CFBundleRef bundle, CFStringRef resou
     CRL_LINK(CFBundleCopyResourceURL) CF_RETURNS_RETAINED;
 
 /**
- * Returns the URLs of all resources of a type, of all languages that CFBundleCopyResourceURL looks through, in the order of their names in each.
+ * Returns the URLs of all resources of a type, of all languages that CFBundleCopyResourceURL looks through, in the order of their names
+ * in each.
  *
  * `resourceType` is NULL for all files.
  * Ownership: the caller releases the array.
@@ -197,8 +209,8 @@ CF_EXPORT CFArrayRef CFBundleCopyResourceURLsOfType(CFBundleRef bundle, CFString
     CRL_LINK(CFBundleCopyResourceURLsOfType) CF_RETURNS_RETAINED;
 
 /**
- * Returns the string that a table has for a key in the user's language. The table is the file `TABLE.strings`, a property list in any format:
- * `"key" = "text";` lines in UTF-8 or UTF-16, XML, or the binary form. It is read once.
+ * Returns the string that a table has for a key in the user's language. The table is the file `TABLE.strings`, a property list in any
+ * format: `"key" = "text";` lines in UTF-8 or UTF-16, XML, or the binary form. It is read once.
  *
  * `tableName` is NULL for "Localizable". `value` is returned if there is no such string, and the key if it is NULL or empty.
  * Ownership: the caller releases the string.
@@ -239,8 +251,8 @@ CF_EXPORT CFArrayRef CFBundleCopyResourceURLsOfTypeInDirectory(CFURLRef bundleUR
 CF_EXPORT CFArrayRef CFBundleCopyBundleLocalizations(CFBundleRef bundle) CRL_LINK(CFBundleCopyBundleLocalizations) CF_RETURNS_RETAINED;
 
 /**
- * Returns those of the localizations that the user wants, the best first; if none fits, the one of the main bundle's developers, or else the
- * first one; "en" if there is none at all. Names are as "de", "de_CH", "zh-Hans" and "German".
+ * Returns those of the localizations that the user wants, the best first; if none fits, the one of the main bundle's developers, or else
+ * the first one; "en" if there is none at all. Names are as "de", "de_CH", "zh-Hans" and "German".
  *
  * Ownership: the caller releases the array.
  * Threads: any.
@@ -275,8 +287,10 @@ CF_EXPORT CFArrayRef CFBundleCopyResourceURLsOfTypeForLocalization(CFBundleRef b
 CF_EXPORT CFArrayRef CFBundleCopyLocalizationsForURL(CFURLRef url) CRL_LINK(CFBundleCopyLocalizationsForURL) CF_RETURNS_RETAINED;
 
 /**
- * Returns the URL of the program or library NAME that Info.plist has under CFBundleExecutable, or else of that with the name of the folder.
- * The file is `NAME`, `libNAME.so` or `NAME.so` in the folder of support files; with Contents, in `Contents/Linux` or `Contents/MacOS` first.
+ * Returns the URL of the program or library NAME that Info.plist has under CFBundleExecutable, or else of that with the name of the
+ * folder.
+ * The file is `NAME`, `libNAME.so` or `NAME.so` in the folder of support files; with Contents, in `Contents/Linux` or `Contents/MacOS`
+ * first.
  * Of the main bundle it is the program itself.
  *
  * Ownership: the caller releases the URL.

@@ -4,9 +4,9 @@
  * Preferences: settings of programs, kept in files of property lists. They are in the add-on library libcorerunloop-plist.
  *
  * A domain is named by an application, a user and a host, and has one file. Those of the current user are below `$XDG_CONFIG_HOME`, or
- * `~/.config`: `APPLICATION.plist` for any host and `ByHost/HOST/APPLICATION.plist` for one; any application is `.GlobalPreferences`. Those
- * of any user are below the first folder of `$XDG_CONFIG_DIRS`, or `/etc/xdg`. A program with privileges of a file (set-user-ID) has none of
- * the current user.
+ * `~/.config`: `APPLICATION.plist` for any host and `ByHost/HOST/APPLICATION.plist` for one; any application is `.GlobalPreferences`.
+ * Those of any user are below the first folder of `$XDG_CONFIG_DIRS`, or `/etc/xdg`. A program with privileges of a file (set-user-ID)
+ * has none of the current user.
  *
  * A program sees a file as it was when a domain was first used or last synchronized, and over it what it has set since. Synchronizing
  * writes only the keys that this process has changed over what the file holds by then, so processes do not lose each other's. No daemon
@@ -16,8 +16,8 @@
  * beginning. A line on stderr says that another one is refused; it has no values and keeps none. So it is with a user's name: only the two
  * constants are known.
  *
- * A file that is no property list of a dictionary, is not regular or has more than 64 MiB counts as empty, with a line on stderr. When it is
- * to be written, it is kept under the name with `.damaged-1`, `-2` ... behind it. One that cannot be read is never overwritten.
+ * A file that is no property list of a dictionary, is not regular or has more than 64 MiB counts as empty, with a line on stderr. When it
+ * is to be written, it is kept under the name with `.damaged-1`, `-2` ... behind it. One that cannot be read is never overwritten.
  */
 
 #if !defined(__COREFOUNDATION_CFPREFERENCES__)
@@ -45,9 +45,9 @@ CF_EXPORT const CFStringRef kCFPreferencesAnyUser CRL_LINK(kCFPreferencesAnyUser
 CF_EXPORT const CFStringRef kCFPreferencesCurrentUser CRL_LINK(kCFPreferencesCurrentUser);
 
 /**
- * Searches for the value of a key, first in the arguments (CRLPreferencesSetArguments), then in these domains of the current user, and then
- * in the same ones of any user: the application's for this host and for any host; those of its suites, the one that was added last first;
- * those of any application.
+ * Searches for the value of a key, first in the arguments (CRLPreferencesSetArguments), then in these domains of the current user, and
+ * then in the same ones of any user: the application's for this host and for any host; those of its suites, the one that was added last
+ * first; those of any application.
  *
  * Ownership: the caller releases the value, which is a copy of what was set.
  * Threads: any.
@@ -139,8 +139,9 @@ CF_EXPORT void CFPreferencesSetMultiple(CFDictionaryRef keysToSet, CFArrayRef ke
 /**
  * Writes what this process has changed in one domain, and reads what others have written.
  *
- * The file is replaced at once: whoever reads it sees the old one or the new one, after a crash as well. It is only open to its user, or has
- * the permissions that it had. Processes that do so at the same time wait for each other; the lock is the file `.APPLICATION.plist.lock`.
+ * The file is replaced at once: whoever reads it sees the old one or the new one, after a crash as well. It is only open to its user, or
+ * has the permissions that it had. Processes that do so at the same time wait for each other; the lock is the file
+ * `.APPLICATION.plist.lock`.
  * Threads: any.
  * Errors: false, with a line on stderr, when the file could not be written. Nothing is lost, and the next call tries again.
  */

@@ -115,6 +115,7 @@
 #pragma redefine_extname tree_walk_end crl_tree_walk_end
 #pragma redefine_extname tree_walk_next crl_tree_walk_next
 #pragma redefine_extname tree_walk_pass_over crl_tree_walk_pass_over
+#pragma redefine_extname whole_file_read crl_whole_file_read
 #pragma redefine_extname xml_element_name crl_xml_element_name
 #pragma redefine_extname xml_read crl_xml_read
 #pragma redefine_extname xml_scanner_end_tag crl_xml_scanner_end_tag

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "CoreFoundation/CFPropertyList.h"
-#include "File/regular_file.h"
+#include "File/whole_file.h"
 #include "Support/uncancelled.h"
 
 enum { names_aside = 100 }; /* that are tried */
@@ -75,7 +75,7 @@ static enum plist_file_state judge_tree(CFTypeRef tree, CFStringRef words, CFDic
 enum plist_file_state plist_file_read(const char *path, CFDictionaryRef *ret_dictionary, struct read_fault *fault)
 {
     struct byte_buffer buffer = {0};
-    int error = regular_file_read(path, plist_file_limit, &buffer);
+    int error = whole_file_read(path, plist_file_limit, &buffer);
     enum plist_file_state state = plist_file_is_unknown;
 
     *ret_dictionary = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads whole files (regular_file.h). */
-#include "File/regular_file.h"
+/* Reads whole files (whole_file.h). */
+#include "File/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int read_open(int file, size_t limit, struct byte_buffer *buffer)
     return count < 0 ? errno : buffer->count == size ? EAGAIN : 0;
 }
 
-int regular_file_read(const char *path, size_t limit, struct byte_buffer *buffer)
+int whole_file_read(const char *path, size_t limit, struct byte_buffer *buffer)
 {
     /* A pipe without a writer, or a terminal, must not hold the caller up before it is known what the file is. */
     int file = uncancelled(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
