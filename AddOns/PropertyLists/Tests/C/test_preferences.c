@@ -107,7 +107,7 @@ TEST(domains_are_searched_from_the_nearest_to_the_widest, "")
     }
     forget();
     for (int i = 0; i < 16; i++) {
-        char wanted[8];
+        char wanted[16];
 
         (void)snprintf(wanted, sizeof wanted, "%d", i);
         EXPECT_STR(value_of(CFSTR("k")), wanted);

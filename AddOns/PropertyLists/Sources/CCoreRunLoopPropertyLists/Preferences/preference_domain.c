@@ -414,20 +414,30 @@ static bool write_changes(struct preference_domain *domain, CFDictionaryRef chan
     return true;
 }
 
+/* The changes up to now, in a copy; NULL without memory. */
+static CFDictionaryRef copy_changes(struct preference_domain *domain)
+{
+    int cancel_state = fork_lock_take();
+    CFDictionaryRef changes = CFDictionaryCreateCopy(kCFAllocatorSystemDefault, domain->changes);
+
+    fork_lock_drop(cancel_state);
+    return changes;
+}
+
 bool preference_domain_synchronize(struct preference_domain *domain)
 {
     struct read_fault fault = {{0}};
     int cancel_state = fork_lock_take();
     bool has_changes = CFDictionaryGetCount(domain->changes) > 0;
-    CFDictionaryRef changes = has_changes ? CFDictionaryCreateCopy(kCFAllocatorSystemDefault, domain->changes) : NULL;
 
     fork_lock_drop(cancel_state);
     if (!has_changes) {
         return refresh(domain);
     }
-    bool is_done = changes || read_fault_set_no_memory(&fault);
-    int lock = is_done ? take_file_lock(domain, &fault) : -1;
-    is_done = lock >= 0 && write_changes(domain, changes, &fault);
+    int lock = take_file_lock(domain, &fault);
+    /* With the lock of the file: changes of before may be older than what another thread has written meanwhile. */
+    CFDictionaryRef changes = lock >= 0 ? copy_changes(domain) : NULL;
+    bool is_done = lock >= 0 && (changes ? write_changes(domain, changes, &fault) : read_fault_set_no_memory(&fault));
     if (lock >= 0) {
         drop_file_lock(lock);
     }
