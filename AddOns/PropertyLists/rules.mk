@@ -24,6 +24,7 @@ define conformance-plist
 $(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run --build $(B)/conformance-plist \
 	--libraries "$(conformance-plist_NEEDS)" --trees $(PLIST_TREES) --first $(SEED)
 $(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run-zones --build $(B)/conformance-plist --libraries "$(conformance-plist_NEEDS)"
+$(Q)CC="$(CC)" AddOns/PropertyLists/Tests/Conformance/run-bundles --build $(B)/conformance-plist --libraries "$(conformance-plist_NEEDS)"
 endef
 CONFORMANCES += plist
 

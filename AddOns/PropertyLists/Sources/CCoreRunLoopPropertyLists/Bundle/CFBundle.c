@@ -182,7 +182,7 @@ static bool get_package_info(const struct bundle *bundle, UInt32 *packageType, U
     UInt32 creator = '?' << 24 | '?' << 16 | '?' << 8 | '?';
     bool is_said = bundle_code_parse(CFDictionaryGetValue(bundle->info, CFSTR("CFBundlePackageType")), &type);
 
-    (void)bundle_code_parse(CFDictionaryGetValue(bundle->info, CFSTR("CFBundleSignature")), &creator);
+    bool has_creator = bundle_code_parse(CFDictionaryGetValue(bundle->info, CFSTR("CFBundleSignature")), &creator);
     if (!is_said && has_ending(bundle->root, ".app")) {
         type = 'A' << 24 | 'P' << 16 | 'P' << 8 | 'L';
         is_said = true;
@@ -196,7 +196,7 @@ static bool get_package_info(const struct bundle *bundle, UInt32 *packageType, U
     if (packageCreator) {
         *packageCreator = creator;
     }
-    return is_said;
+    return is_said || has_creator;
 }
 
 void CFBundleGetPackageInfo(CFBundleRef bundle, UInt32 *packageType, UInt32 *packageCreator)
