@@ -5,9 +5,8 @@
  * library libcorerunloop-plist.
  *
  * A folder with `Contents` in it has Info.plist there, and resources in `Contents/Resources`. One with `Resources` has both in that, and
- * so has one with `Versions/Current` in `Versions/Current/Resources`. Another folder has all in itself. For where a program finds its
- * own, see
- * CFBundleGetMainBundle.
+ * so has one with `Versions/Current` in `Versions/Current/Resources`. Another folder has all in itself. CFBundleGetMainBundle
+ * says where a program finds its own.
  *
  * All URLs are absolute. A bundle that a program has made stays for as long as the process lasts. When its folder has gone, what was read
  * is still there, and nothing else is found. Files of more than 64 MiB are not read. There are no plug-ins (CFPlugIn).
@@ -85,7 +84,8 @@ CF_EXPORT CFTypeID CFBundleGetTypeID(void) CRL_LINK(CFBundleGetTypeID);
  *
  * Ownership: the caller releases the bundle, which stays in the list of all bundles.
  * Threads: any.
- * Errors: NULL when the URL leads to no folder, and when there is no memory. A damaged Info.plist counts as empty, with a line on stderr.
+ * Errors: NULL when the URL leads to no folder, and when there is no memory or descriptor. An Info.plist that is damaged or may not be read
+ * counts as empty, with a line on stderr.
  */
 CF_EXPORT CFBundleRef CFBundleCreate(CFAllocatorRef allocator, CFURLRef bundleURL) CRL_LINK(CFBundleCreate) CF_RETURNS_RETAINED;
 
@@ -110,8 +110,7 @@ CF_EXPORT CFURLRef CFBundleCopyBundleURL(CFBundleRef bundle) CRL_LINK(CFBundleCo
  * Threads: any.
  * Errors: NULL when there is nothing. NULL for the bundle stops the process with a message.
  */
-CF_EXPORT CFTypeRef CFBundleGetValueForInfoDictionaryKey(CFBundleRef bundle, CFStringRef key) CRL_LINK(CFBundleGetValueForInfoDictionaryKey)
-    CF_RETURNS_NOT_RETAINED;
+CF_EXPORT CFTypeRef CFBundleGetValueForInfoDictionaryKey(CFBundleRef bundle, CFStringRef key) CRL_LINK(CFBundleGetValueForInfoDictionaryKey);
 
 /**
  * Returns what Info.plist has, borrowed from the bundle; empty without one. If it has CFBundleVersion, there is a number under
@@ -288,10 +287,8 @@ CF_EXPORT CFArrayRef CFBundleCopyLocalizationsForURL(CFURLRef url) CRL_LINK(CFBu
 
 /**
  * Returns the URL of the program or library NAME that Info.plist has under CFBundleExecutable, or else of that with the name of the
- * folder.
- * The file is `NAME`, `libNAME.so` or `NAME.so` in the folder of support files; with Contents, in `Contents/Linux` or `Contents/MacOS`
- * first.
- * Of the main bundle it is the program itself.
+ * folder. The file is `NAME`, `libNAME.so` or `NAME.so` in the folder of support files; with Contents, in `Contents/Linux` or `Contents/MacOS`
+ * first. Of the main bundle it is the program itself.
  *
  * Ownership: the caller releases the URL.
  * Threads: any.

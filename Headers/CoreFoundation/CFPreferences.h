@@ -53,8 +53,7 @@ CF_EXPORT const CFStringRef kCFPreferencesCurrentUser CRL_LINK(kCFPreferencesCur
  * Threads: any.
  * Errors: NULL when there is no value, and when there is no memory. NULL for the key or the application stops the process with a message.
  */
-CF_EXPORT CFPropertyListRef CFPreferencesCopyAppValue(CFStringRef key, CFStringRef applicationID) CRL_LINK(CFPreferencesCopyAppValue)
-    CF_RETURNS_RETAINED;
+CF_EXPORT CFPropertyListRef CFPreferencesCopyAppValue(CFStringRef key, CFStringRef applicationID) CRL_LINK(CFPreferencesCopyAppValue);
 
 /**
  * Searches for a truth value: a Boolean, an integer, which is false if it is 0, or the words yes, true, no and false in any letters.
@@ -109,7 +108,7 @@ CF_EXPORT Boolean CFPreferencesAppValueIsForced(CFStringRef key, CFStringRef app
  * Errors: NULL when there is no value, and when there is no memory.
  */
 CF_EXPORT CFPropertyListRef CFPreferencesCopyValue(CFStringRef key, CFStringRef applicationID, CFStringRef userName, CFStringRef hostName)
-    CRL_LINK(CFPreferencesCopyValue) CF_RETURNS_RETAINED;
+    CRL_LINK(CFPreferencesCopyValue);
 
 /**
  * Returns the values of several keys in one domain; those without a value are missing.
@@ -141,7 +140,7 @@ CF_EXPORT void CFPreferencesSetMultiple(CFDictionaryRef keysToSet, CFArrayRef ke
  *
  * The file is replaced at once: whoever reads it sees the old one or the new one, after a crash as well. It is only open to its user, or
  * has the permissions that it had. Processes that do so at the same time wait for each other; the lock is the file
- * `.APPLICATION.plist.lock`.
+ * `.APPLICATION.plist.lock`. The new one is `APPLICATION.plist.new` until then; what a process that was killed has left there is written anew.
  * Threads: any.
  * Errors: false, with a line on stderr, when the file could not be written. Nothing is lost, and the next call tries again.
  */

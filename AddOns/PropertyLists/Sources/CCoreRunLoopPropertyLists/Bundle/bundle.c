@@ -114,7 +114,10 @@ CFURLRef bundle_url_create(const char *path, bool is_folder)
 
 /* ---- Info.plist ---- */
 
-/* A line on stderr says that the file is damaged; then nothing is in it. */
+/*
+ * A line on stderr says that the file is damaged, or may not be read; then nothing is in it. NULL: it could not be read now, for lack of
+ * memory or descriptors.
+ */
 static CFDictionaryRef read_info(const struct bundle *bundle)
 {
     struct read_fault fault = {{0}};
@@ -125,6 +128,9 @@ static CFDictionaryRef read_info(const struct bundle *bundle)
 
     if (state == plist_file_is_damaged || state == plist_file_is_unknown) {
         (void)uncancelled(fprintf(stderr, "CoreRunLoop: bundles: the file %s is not used. %s\n", path, fault.words));
+    }
+    if (state == plist_file_is_unknown && access(path, R_OK) == 0) {
+        return NULL;
     }
     return info ? info : CFDictionaryCreate(NULL, NULL, NULL, 0, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
 }

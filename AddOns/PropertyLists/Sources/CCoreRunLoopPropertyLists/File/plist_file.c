@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes files of property lists (plist_file.h). */
-#define _GNU_SOURCE /* mkostemp */
+#define _GNU_SOURCE /* realpath, fchmod */
 #include "File/plist_file.h"
 
+#include <bsd/libutil.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,6 +101,23 @@ enum plist_file_state plist_file_read(const char *path, CFDictionaryRef *ret_dic
 
 /* ---- writing ---- */
 
+int plist_file_take_lock(const char *path)
+{
+    int file = -1;
+
+    do {
+        file = uncancelled(flopen(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
+    } while (file < 0 && errno == EINTR);
+    return file;
+}
+
+/* A child of a fork may have the descriptor as well. */
+void plist_file_drop_lock(int file)
+{
+    (void)flock(file, LOCK_UN);
+    (void)uncancelled(close(file));
+}
+
 static bool write_all(int file, CFDataRef data, struct read_fault *fault)
 {
     const UInt8 *bytes = CFDataGetBytePtr(data);
@@ -153,46 +172,60 @@ static bool keep_aside(const char *path, struct read_fault *fault)
     return read_fault_set(fault, "There are %d files beside it that were damaged before", names_aside);
 }
 
-static bool replace(const char *path, CFDataRef data, mode_t mode, bool is_kept_aside, struct read_fault *fault)
+/* Empties it. A link that somebody has made to another file leaves that as it is. */
+static bool begin_fresh(int file, const char *path, mode_t mode, struct read_fault *fault)
 {
-    char fresh[PATH_MAX];
     struct stat status;
-    int length = snprintf(fresh, sizeof fresh, "%s.XXXXXX", path);
-    int file = length > 0 && length < (int)sizeof fresh ? uncancelled(mkostemp(fresh, O_CLOEXEC)) : -1;
 
-    if (file < 0) {
-        return set_system_fault(fault, "A new file cannot be made beside it", length < (int)sizeof fresh ? errno : ENAMETOOLONG);
+    if (fstat(file, &status) != 0) {
+        return set_system_fault(fault, "It cannot be written", errno);
+    }
+    if (!S_ISREG(status.st_mode) || status.st_nlink != 1) {
+        return read_fault_set(fault, "What is to become it is another file");
     }
     if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
         mode = status.st_mode & 0777;
     }
-    bool is_written = (fchmod(file, mode) == 0 || set_system_fault(fault, "It cannot be written", errno)) && write_all(file, data, fault);
-    (void)uncancelled(close(file));
-    if (!is_written || (is_kept_aside && !keep_aside(path, fault))) {
-        (void)unlink(fresh);
-        return false;
+    return (ftruncate(file, 0) == 0 && fchmod(file, mode) == 0) || set_system_fault(fault, "It cannot be written", errno);
+}
+
+/* The lock of the new file is held until the file has its name: others would empty it meanwhile. */
+static bool replace(const char *path, CFDataRef data, mode_t mode, bool is_kept_aside, struct read_fault *fault)
+{
+    char fresh[PATH_MAX];
+    int length = snprintf(fresh, sizeof fresh, "%s.new", path);
+    int file = length > 0 && length < (int)sizeof fresh ? plist_file_take_lock(fresh) : -1;
+
+    if (file < 0) {
+        return set_system_fault(fault, "A new file cannot be made beside it", length < (int)sizeof fresh ? errno : ENAMETOOLONG);
     }
-    if (rename(fresh, path) != 0) {
-        (void)set_system_fault(fault, "It cannot be replaced", errno);
-        (void)unlink(fresh);
-        return false;
+    bool is_done = begin_fresh(file, path, mode, fault) && write_all(file, data, fault) && (!is_kept_aside || keep_aside(path, fault));
+    if (is_done && rename(fresh, path) != 0) {
+        is_done = set_system_fault(fault, "It cannot be replaced", errno);
     }
-    sync_folder(path);
-    return true;
+    if (is_done) {
+        sync_folder(path);
+    } else {
+        (void)unlink(fresh);
+    }
+    plist_file_drop_lock(file);
+    return is_done;
 }
 
 bool plist_file_write(const char *path, CFDictionaryRef dictionary, mode_t mode, bool is_kept_aside, struct read_fault *fault)
 {
-    /* A link stays; what it leads to is replaced. */
+    /* A link stays; what it leads to is replaced. One that leads to nothing is replaced itself. */
     char *target = realpath(path, NULL);
+    int error = target ? 0 : errno;
     CFDataRef data = CFPropertyListCreateData(kCFAllocatorSystemDefault, dictionary, kCFPropertyListXMLFormat_v1_0, 0, NULL);
 
     if (!data) { /* there may be a date that XML cannot hold */
         data = CFPropertyListCreateData(kCFAllocatorSystemDefault, dictionary, kCFPropertyListBinaryFormat_v1_0, 0, NULL);
     }
-    bool is_done =
-        data ? CFDataGetLength(data) <= plist_file_limit || read_fault_set(fault, "There are more than %d bytes", plist_file_limit)
-             : read_fault_set_no_memory(fault);
+    bool is_done = error == 0 || error == ENOENT || set_system_fault(fault, "Its place cannot be found", error);
+    is_done = is_done &&
+              (data ? CFDataGetLength(data) <= plist_file_limit || read_fault_set(fault, "There are more than %d bytes", plist_file_limit)
+                    : read_fault_set_no_memory(fault));
     is_done = is_done && replace(target ? target : path, data, mode, is_kept_aside, fault);
     if (data) {
         CFRelease(data);

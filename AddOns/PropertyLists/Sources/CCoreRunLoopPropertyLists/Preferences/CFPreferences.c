@@ -12,11 +12,23 @@
 #include "Preferences/preference_search.h"
 #include "Support/uncancelled.h"
 
+static void say_no_memory(const char *function)
+{
+    (void)uncancelled(fprintf(stderr, "CoreRunLoop: %s: there is no memory\n", function));
+}
+
 static struct preference_domain *find_domain(CFStringRef application, CFStringRef user, CFStringRef host, const char *function)
 {
     struct preference_place place;
 
-    return preference_place_find(application, user, host, function, &place) ? preference_domain_get(&place) : NULL;
+    if (!preference_place_find(application, user, host, function, &place)) {
+        return NULL;
+    }
+    struct preference_domain *domain = preference_domain_get(&place);
+    if (!domain) {
+        say_no_memory(function);
+    }
+    return domain;
 }
 
 /* ---- the search ---- */
@@ -218,6 +230,8 @@ void CFPreferencesSetMultiple(CFDictionaryRef keysToSet, CFArrayRef keysToRemove
         for (CFIndex i = 0; i < count; i++) {
             set_value(domain, pairs[i], pairs[count + i], __func__);
         }
+    } else if (count > 0) {
+        say_no_memory(__func__);
     }
     free(pairs);
 }

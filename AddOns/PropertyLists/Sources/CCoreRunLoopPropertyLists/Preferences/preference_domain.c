@@ -8,15 +8,11 @@
 #define _GNU_SOURCE
 #include "Preferences/preference_domain.h"
 
-#include <bsd/libutil.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "File/plist_file.h"
 #include "Support/uncancelled.h"
@@ -330,9 +326,13 @@ bool preference_domain_set_value(struct preference_domain *domain, CFStringRef k
     int cancel_state = fork_lock_take();
     CFTypeRef old_value = copy_under(domain->values, own_key); /* whose last reference must not go under the lock */
     CFTypeRef old_change = copy_under(domain->changes, own_key);
-    bool is_set = put_change(domain->values, own_key, own);
     CFDictionarySetValue(domain->changes, own_key, own);
-    is_set = is_set && CFDictionaryGetValue(domain->changes, own_key) == own;
+    bool is_set = CFDictionaryGetValue(domain->changes, own_key) == own && put_change(domain->values, own_key, own);
+    if (!is_set && old_change) {
+        CFDictionarySetValue(domain->changes, own_key, old_change); /* in a place that is there, which needs no memory */
+    } else if (!is_set) {
+        CFDictionaryRemoveValue(domain->changes, own_key);
+    }
     fork_lock_drop(cancel_state);
     release_any(old_value);
     release_any(old_change);
@@ -353,10 +353,7 @@ static void make_folders(char path[PATH_MAX], mode_t mode)
     }
 }
 
-/*
- * Waits for the lock of the file, which lasts as long as the descriptor is open. Returns it, or -1. Nobody but its user may open it: who
- * can open it can hold it.
- */
+/* Returns the descriptor of the lock of the file, or -1. */
 static int take_file_lock(const struct preference_domain *domain, struct read_fault *fault)
 {
     char path[PATH_MAX];
@@ -371,21 +368,12 @@ static int take_file_lock(const struct preference_domain *domain, struct read_fa
         (void)read_fault_set(fault, "Its path is too long");
         return -1;
     }
-    do {
-        file = uncancelled(flopen(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
-    } while (file < 0 && errno == EINTR);
+    file = plist_file_take_lock(path);
     if (file < 0) {
         char words[100];
         (void)read_fault_set(fault, "Its lock %s cannot be taken: %s", path, strerror_r(errno, words, sizeof words));
     }
     return file;
-}
-
-/* A child of a fork may have the descriptor as well. */
-static void drop_file_lock(int file)
-{
-    (void)flock(file, LOCK_UN);
-    (void)uncancelled(close(file));
 }
 
 /* With the lock of the file. */
@@ -439,7 +427,7 @@ bool preference_domain_synchronize(struct preference_domain *domain)
     CFDictionaryRef changes = lock >= 0 ? copy_changes(domain) : NULL;
     bool is_done = lock >= 0 && (changes ? write_changes(domain, changes, &fault) : read_fault_set_no_memory(&fault));
     if (lock >= 0) {
-        drop_file_lock(lock);
+        plist_file_drop_lock(lock);
     }
     if (!is_done) {
         say(domain, "was not written", &fault);
