@@ -24,6 +24,13 @@ static bool fails(const struct failing_call *call)
     return error;
 }
 
+/* glibc has these under other names where offsets have 64 bits. */
+#if defined(__USE_FILE_OFFSET64)
+#define OFFSET_NAME(_macro, _name, ...) _macro(_name##64, __VA_ARGS__)
+#else
+#define OFFSET_NAME(_macro, _name, ...) _macro(_name, __VA_ARGS__)
+#endif
+
 /* `failure` is what the call gives back then. */
 #define CALL(_type, _name, _first, _second, _failure, _parameters, _arguments)       \
     _type __real_##_name _parameters;                                                \
@@ -35,15 +42,17 @@ static bool fails(const struct failing_call *call)
         return fails(&call) ? (_failure) : __real_##_name _arguments;                \
     }
 
+#define INT_CALL(_name, ...) CALL(int, _name, __VA_ARGS__)
+
 CALL(ssize_t, read, EIO, 0, -1, (int file, void *bytes, size_t size), (file, bytes, size))
 CALL(ssize_t, write, ENOSPC, EDQUOT, -1, (int file, const void *bytes, size_t size), (file, bytes, size))
 CALL(int, fsync, EIO, ENOSPC, -1, (int file), (file))
-CALL(int, ftruncate, EROFS, EIO, -1, (int file, off_t length), (file, length))
+OFFSET_NAME(INT_CALL, ftruncate, EROFS, EIO, -1, (int file, off_t length), (file, length))
 CALL(int, fchmod, EPERM, EROFS, -1, (int file, mode_t mode), (file, mode))
 CALL(int, rename, ENOSPC, EROFS, -1, (const char *from, const char *to), (from, to))
 CALL(int, link, EPERM, EMLINK, -1, (const char *from, const char *to), (from, to))
-CALL(int, stat, EACCES, 0, -1, (const char *restrict path, struct stat *restrict status), (path, status))
-CALL(int, fstat, EIO, 0, -1, (int file, struct stat *status), (file, status))
+OFFSET_NAME(INT_CALL, stat, EACCES, 0, -1, (const char *restrict path, struct stat *restrict status), (path, status))
+OFFSET_NAME(INT_CALL, fstat, EIO, 0, -1, (int file, struct stat *status), (file, status))
 CALL(int, gethostname, ENAMETOOLONG, 0, -1, (char *name, size_t size), (name, size))
 CALL(DIR *, opendir, EMFILE, EACCES, NULL, (const char *path), (path))
 CALL(char *, realpath, EACCES, ENOMEM, NULL, (const char *restrict path, char *restrict ret_path), (path, ret_path))
@@ -68,5 +77,5 @@ CALL(void *, dlopen, ENOMEM, 0, NULL, (const char *path, int flags), (path, flag
         return fails(&call) ? -1 : __real_##_name(path, flags, mode);                \
     }
 
-OPEN(open, EMFILE, EACCES)
+OFFSET_NAME(OPEN, open, EMFILE, EACCES)
 OPEN(flopen, ENOLCK, EROFS)
