@@ -24,9 +24,9 @@ static bool fails(const struct failing_call *call)
     return error;
 }
 
-/* glibc has these under other names where offsets have 64 bits. */
+/* glibc has these under two names: ours where offsets have 64 bits, and one that gold asks for, since shared libraries use it. */
 #if defined(__USE_FILE_OFFSET64)
-#define OFFSET_NAME(_macro, _name, ...) _macro(_name##64, __VA_ARGS__)
+#define OFFSET_NAME(_macro, _name, ...) _macro(_name##64, __VA_ARGS__) _macro(_name, __VA_ARGS__)
 #else
 #define OFFSET_NAME(_macro, _name, ...) _macro(_name, __VA_ARGS__)
 #endif
