@@ -110,7 +110,8 @@ CF_EXPORT CFURLRef CFBundleCopyBundleURL(CFBundleRef bundle) CRL_LINK(CFBundleCo
  * Threads: any.
  * Errors: NULL when there is nothing. NULL for the bundle stops the process with a message.
  */
-CF_EXPORT CFTypeRef CFBundleGetValueForInfoDictionaryKey(CFBundleRef bundle, CFStringRef key) CRL_LINK(CFBundleGetValueForInfoDictionaryKey);
+CF_EXPORT CFTypeRef CFBundleGetValueForInfoDictionaryKey(CFBundleRef bundle, CFStringRef key)
+    CRL_LINK(CFBundleGetValueForInfoDictionaryKey);
 
 /**
  * Returns what Info.plist has, borrowed from the bundle; empty without one. If it has CFBundleVersion, there is a number under
@@ -287,8 +288,8 @@ CF_EXPORT CFArrayRef CFBundleCopyLocalizationsForURL(CFURLRef url) CRL_LINK(CFBu
 
 /**
  * Returns the URL of the program or library NAME that Info.plist has under CFBundleExecutable, or else of that with the name of the
- * folder. The file is `NAME`, `libNAME.so` or `NAME.so` in the folder of support files; with Contents, in `Contents/Linux` or `Contents/MacOS`
- * first. Of the main bundle it is the program itself.
+ * folder. The file is `NAME`, `libNAME.so` or `NAME.so` in the folder of support files; with Contents, in `Contents/Linux` or
+ * `Contents/MacOS` first. Of the main bundle it is the program itself.
  *
  * Ownership: the caller releases the URL.
  * Threads: any.

@@ -140,7 +140,8 @@ CF_EXPORT void CFPreferencesSetMultiple(CFDictionaryRef keysToSet, CFArrayRef ke
  *
  * The file is replaced at once: whoever reads it sees the old one or the new one, after a crash as well. It is only open to its user, or
  * has the permissions that it had. Processes that do so at the same time wait for each other; the lock is the file
- * `.APPLICATION.plist.lock`. The new one is `APPLICATION.plist.new` until then; what a process that was killed has left there is written anew.
+ * `.APPLICATION.plist.lock`. The new one is `APPLICATION.plist.new` until then; what a process that was
+ * killed has left there is written anew.
  * Threads: any.
  * Errors: false, with a line on stderr, when the file could not be written. Nothing is lost, and the next call tries again.
  */

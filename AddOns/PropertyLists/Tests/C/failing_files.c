@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of the C library on files that fail in their turn (nth_failure.h). The linker sends what the runner's own code calls here (--wrap in
- * rules.mk). Left out are those whose failure is that of another one, as mkdir's is that of the file's, and close, which always closes.
+ * Calls of the C library on files that fail in their turn (nth_failure.h). The linker sends what the runner's own code calls here (--wrap
+ * in rules.mk). Left out are those whose failure is that of another one, as mkdir's is that of the file's, and close, which always closes.
  */
 #define _GNU_SOURCE
 #include <bsd/libutil.h>

@@ -71,7 +71,7 @@ static const char *take_leaves(CFArrayRef urls)
 
 /* ---- layouts ---- */
 
-TEST(each_layout_has_its_folders, "")
+TEST(each_layout_has_its_folders, "2213")
 {
     static const struct {
         const char *name, *info, *resource, *program, *support, *resources, *frameworks;
@@ -120,7 +120,7 @@ TEST(each_layout_has_its_folders, "")
     folder_remove();
 }
 
-TEST(a_program_finds_its_bundle_beside_it, "")
+TEST(a_program_finds_its_bundle_beside_it, "2213")
 {
     static const struct {
         const char *program, *file, *root;
@@ -156,7 +156,7 @@ TEST(a_program_finds_its_bundle_beside_it, "")
     folder_remove();
 }
 
-TEST(the_main_bundle_is_that_of_the_process, "")
+TEST(the_main_bundle_is_that_of_the_process, "2213")
 {
     char path[PATH_MAX] = "";
 
@@ -181,7 +181,7 @@ TEST(the_main_bundle_is_that_of_the_process, "")
 
 /* ---- information ---- */
 
-TEST(info_says_what_a_bundle_is, "")
+TEST(info_says_what_a_bundle_is, "2213")
 {
     UInt32 type = 0;
     UInt32 creator = 0;
@@ -227,7 +227,7 @@ static const char *package_info_of(const char *name)
     return words;
 }
 
-TEST(a_folder_is_looked_at_without_a_bundle, "")
+TEST(a_folder_is_looked_at_without_a_bundle, "2213")
 {
     folder_make();
     folder_write("One.bundle/Info.plist", INFO);
@@ -270,7 +270,7 @@ TEST(a_folder_is_looked_at_without_a_bundle, "")
     folder_remove();
 }
 
-TEST(versions_are_numbers_of_digits_and_a_stage, "")
+TEST(versions_are_numbers_of_digits_and_a_stage, "2213")
 {
     static const struct {
         const char *text;
@@ -315,7 +315,7 @@ TEST(versions_are_numbers_of_digits_and_a_stage, "")
     }
 }
 
-TEST(bundles_of_a_folder_and_by_identifier, "")
+TEST(bundles_of_a_folder_and_by_identifier, "2214")
 {
     folder_make();
     folder_write("plug/A.bundle/Info.plist", "{ CFBundleIdentifier = id; CFBundleVersion = 2; }");
@@ -344,7 +344,7 @@ TEST(bundles_of_a_folder_and_by_identifier, "")
     folder_remove();
 }
 
-TEST(an_info_that_is_damaged_counts_as_empty, "")
+TEST(an_info_that_is_damaged_counts_as_empty, "2219")
 {
     folder_make();
     folder_write("Bad.bundle/Info.plist", "<plist><dict>");
@@ -386,7 +386,7 @@ static const char *resource_of(CFBundleRef bundle, CFStringRef name)
     return take_path(CFBundleCopyResourceURL(bundle, name, CFSTR("txt"), NULL));
 }
 
-TEST(resources_are_found_by_language, "")
+TEST(resources_are_found_by_language, "2215")
 {
     folder_make();
     CFBundleRef bundle = create_localized();
@@ -415,7 +415,7 @@ TEST(resources_are_found_by_language, "")
     folder_remove();
 }
 
-TEST(resources_of_a_type_are_listed, "")
+TEST(resources_of_a_type_are_listed, "2215")
 {
     folder_make();
     CFBundleRef bundle = create_localized();
@@ -436,7 +436,7 @@ TEST(resources_of_a_type_are_listed, "")
     folder_remove();
 }
 
-TEST(a_resource_lies_below_its_bundle, "")
+TEST(a_resource_lies_below_its_bundle, "2216")
 {
     static const char *const names[] = {"../secret", "sub/../../secret", "..", "/etc/passwd", "sub/..", "../L.bundle/root"};
     char long_name[PATH_MAX + 10];
@@ -462,7 +462,7 @@ TEST(a_resource_lies_below_its_bundle, "")
     folder_remove();
 }
 
-TEST(other_bundles_speak_the_language_of_the_main_one, "")
+TEST(other_bundles_speak_the_language_of_the_main_one, "2215")
 {
     char program[PATH_MAX];
     char folder[PATH_MAX];
@@ -516,7 +516,7 @@ static const char *string_of(CFBundleRef bundle, CFStringRef table)
     return take_text(CFBundleCopyLocalizedString(bundle, CFSTR("hello"), CFSTR("default"), table));
 }
 
-TEST(strings_are_read_of_tables_in_every_format, "")
+TEST(strings_are_read_of_tables_in_every_format, "2215")
 {
     folder_make();
     folder_write("S.bundle/de.lproj/Localizable.strings", "/* of people */ \"hello\" = \"Gr\xC3\xBC\xC3\x9F Gott, %@\\n\"; // end\n");
@@ -563,7 +563,7 @@ TEST(strings_are_read_of_tables_in_every_format, "")
     folder_remove();
 }
 
-TEST(a_bundle_that_vanishes_has_what_was_read, "")
+TEST(a_bundle_that_vanishes_has_what_was_read, "2214")
 {
     folder_make();
     folder_write("V.bundle/Info.plist", INFO);
@@ -602,7 +602,7 @@ static bool put_library(const char *name)
     return false;
 }
 
-TEST(a_library_is_loaded_when_it_is_asked_for_a_function, "")
+TEST(a_library_is_loaded_when_it_is_asked_for_a_function, "2217")
 {
     CFStringRef names[] = {CFSTR("cbrt"), CFSTR("nothing")};
     CFArrayRef array = CFArrayCreate(NULL, (const void **)names, 2, &kCFTypeArrayCallBacks);
@@ -648,7 +648,7 @@ static CFIndex code_of_loading(CFBundleRef bundle)
     return code;
 }
 
-TEST(what_is_no_library_is_not_loaded, "")
+TEST(what_is_no_library_is_not_loaded, "2216 2217")
 {
     unsigned char header[64] = {0x7F, 'E', 'L', 'F', 9, 9};
 
@@ -692,7 +692,7 @@ static void *use_bundle(void *url)
     return NULL;
 }
 
-TEST(threads_make_one_bundle_of_a_folder, "")
+TEST(threads_make_one_bundle_of_a_folder, "2214")
 {
     pthread_t threads[4];
 
@@ -732,7 +732,7 @@ static bool use_all(CFBundleRef bundle)
            CFDictionaryContainsKey(CFBundleGetInfoDictionary(bundle), kCFBundleNameKey);
 }
 
-NTH_FAILURE(bundles, "")
+NTH_FAILURE(bundles, "2214")
 {
     folder_make();
     folder_write("F.bundle/Info.plist", INFO);

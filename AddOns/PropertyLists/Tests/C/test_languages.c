@@ -39,7 +39,7 @@ static const char *chosen(const char *there, const char *wanted)
     return take_words(list);
 }
 
-TEST(the_localization_that_fits_best_is_chosen, "")
+TEST(the_localization_that_fits_best_is_chosen, "2215")
 {
     static const struct {
         const char *there, *wanted, *chosen;
@@ -102,7 +102,7 @@ static const char *wanted_with(const char *const *values)
     return take_words(language_copy_wanted());
 }
 
-TEST(the_user_wants_the_languages_of_a_preference_or_of_the_environment, "")
+TEST(the_user_wants_the_languages_of_a_preference_or_of_the_environment, "2215")
 {
     static const struct {
         const char *values[4];
@@ -132,7 +132,7 @@ TEST(the_user_wants_the_languages_of_a_preference_or_of_the_environment, "")
     folder_remove();
 }
 
-TEST(without_a_fit_the_first_localization_is_taken, "")
+TEST(without_a_fit_the_first_localization_is_taken, "2215")
 {
     CFArrayRef there = create_list("it fr");
     CFArrayRef wanted = create_list("ja");

@@ -46,7 +46,7 @@ static void write_keys(int writer)
     }
 }
 
-TEST(two_processes_that_synchronize_a_thousand_keys_lose_none, "")
+TEST(two_processes_that_synchronize_a_thousand_keys_lose_none, "2220")
 {
     pid_t children[2];
 
@@ -87,7 +87,7 @@ static void *change_and_synchronize(void *number)
     return NULL;
 }
 
-TEST(threads_that_synchronize_one_domain_keep_what_each_has_set, "")
+TEST(threads_that_synchronize_one_domain_keep_what_each_has_set, "2220")
 {
     pthread_t threads[4];
     int numbers[4] = {0, 1, 2, 3};
@@ -115,7 +115,7 @@ static void *set_all_the_time(void *unused)
     return unused;
 }
 
-TEST(the_child_of_a_fork_has_preferences_while_others_set_them, "")
+TEST(the_child_of_a_fork_has_preferences_while_others_set_them, "2210")
 {
     pthread_t thread;
 
@@ -159,7 +159,7 @@ static bool is_killed_at(unsigned n)
     return WIFSIGNALED(status);
 }
 
-TEST(a_process_that_is_killed_leaves_the_old_file_or_the_new_one, "")
+TEST(a_process_that_is_killed_leaves_the_old_file_or_the_new_one, "2221")
 {
     unsigned killed = 0;
     unsigned new_ones = 0;
@@ -195,7 +195,7 @@ TEST(a_process_that_is_killed_leaves_the_old_file_or_the_new_one, "")
     EXPECT(killed >= 20 && new_ones >= 2);
 }
 
-TEST(what_lies_in_the_place_of_the_new_file_is_replaced_and_not_written_into, "")
+TEST(what_lies_in_the_place_of_the_new_file_is_replaced_and_not_written_into, "2221")
 {
     folder_make();
     folder_write("com.example.test.plist.new", "half of");
@@ -225,7 +225,7 @@ TEST(what_lies_in_the_place_of_the_new_file_is_replaced_and_not_written_into, ""
     folder_remove();
 }
 
-TEST(two_names_that_lead_to_one_file_write_it_in_turn, "")
+TEST(two_names_that_lead_to_one_file_write_it_in_turn, "2220")
 {
     pid_t children[2];
 
@@ -256,7 +256,7 @@ TEST(two_names_that_lead_to_one_file_write_it_in_turn, "")
     folder_remove();
 }
 
-TEST(a_folder_that_cannot_be_written_keeps_its_file, "")
+TEST(a_folder_that_cannot_be_written_keeps_its_file, "2221")
 {
     folder_make();
     folder_write("com.example.test.plist", "{ old = v; }");
@@ -276,7 +276,7 @@ TEST(a_folder_that_cannot_be_written_keeps_its_file, "")
 
 /* ---- failures ---- */
 
-NTH_FAILURE(preferences, "")
+NTH_FAILURE(preferences, "2221")
 {
     folder_make();
     CFStringRef application = CFSTR("com.example.failing");

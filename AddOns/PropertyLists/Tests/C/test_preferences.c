@@ -41,7 +41,7 @@ static void forget(void)
 
 /* ---- values ---- */
 
-TEST(a_value_is_kept_in_a_file_of_its_user_and_read_by_the_next_process, "")
+TEST(a_value_is_kept_in_a_file_of_its_user_and_read_by_the_next_process, "2218 2220")
 {
     struct stat status;
 
@@ -62,7 +62,7 @@ TEST(a_value_is_kept_in_a_file_of_its_user_and_read_by_the_next_process, "")
     folder_remove();
 }
 
-TEST(what_others_write_is_seen_when_a_program_synchronizes, "")
+TEST(what_others_write_is_seen_when_a_program_synchronizes, "2220")
 {
     folder_make();
     folder_write("com.example.test.plist", "{ a = 1; b = 1; c = 1; }");
@@ -86,7 +86,7 @@ TEST(what_others_write_is_seen_when_a_program_synchronizes, "")
     folder_remove();
 }
 
-TEST(domains_are_searched_from_the_nearest_to_the_widest, "")
+TEST(domains_are_searched_from_the_nearest_to_the_widest, "2218")
 {
     CFStringRef applications[] = {APP, CFSTR("suite.new"), CFSTR("suite.old"), kCFPreferencesAnyApplication};
     CFStringRef users[] = {kCFPreferencesCurrentUser, kCFPreferencesAnyUser};
@@ -121,7 +121,7 @@ TEST(domains_are_searched_from_the_nearest_to_the_widest, "")
     folder_remove();
 }
 
-TEST(truths_and_integers_are_read_of_numbers_and_words, "")
+TEST(truths_and_integers_are_read_of_numbers_and_words, "2218")
 {
     static const struct {
         const char *list; /* as a property list */
@@ -166,7 +166,7 @@ TEST(truths_and_integers_are_read_of_numbers_and_words, "")
     folder_remove();
 }
 
-TEST(several_values_are_set_and_listed_at_once, "")
+TEST(several_values_are_set_and_listed_at_once, "2218")
 {
     CFStringRef keys[] = {CFSTR("a"), CFSTR("b"), CFSTR("missing")};
     CFDictionaryRef set = CFDictionaryCreate(NULL, (const void **)keys, (const void **)keys, 2, &kCFTypeDictionaryKeyCallBacks,
@@ -203,7 +203,7 @@ TEST(several_values_are_set_and_listed_at_once, "")
     folder_remove();
 }
 
-TEST(arguments_come_before_what_is_kept_and_are_not_kept, "")
+TEST(arguments_come_before_what_is_kept_and_are_not_kept, "2218")
 {
     char *arguments[] = {"program", "-name",  "argued", "file",  "-list", "(1, 2)", "-bad", "(1", "-flag",  "-n",
                          "-5",      "--long", "-",      "-text", "a b",   "-utf",   "\xFF", "--", "-after", "end"};
@@ -228,7 +228,7 @@ TEST(arguments_come_before_what_is_kept_and_are_not_kept, "")
     folder_remove();
 }
 
-TEST(a_value_that_no_property_list_holds_is_refused, "")
+TEST(a_value_that_no_property_list_holds_is_refused, "2220")
 {
     CFMutableArrayRef deep = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
     CFErrorRef error = CFErrorCreate(NULL, kCFErrorDomainPOSIX, 1, NULL);
@@ -262,7 +262,7 @@ TEST(a_value_that_no_property_list_holds_is_refused, "")
 
 /* ---- names ---- */
 
-TEST(a_name_that_leads_elsewhere_has_no_preferences, "")
+TEST(a_name_that_leads_elsewhere_has_no_preferences, "2216")
 {
     static const char *const names[] = {"", ".", "..", "../x", "/etc/passwd", "a/b", ".hidden", "a\nb", "\x7F", "a/"};
     char long_name[202];
@@ -302,7 +302,7 @@ TEST(a_name_that_leads_elsewhere_has_no_preferences, "")
     folder_remove();
 }
 
-TEST(another_host_has_a_folder_of_its_own, "")
+TEST(another_host_has_a_folder_of_its_own, "2218")
 {
     folder_make();
     CFPreferencesSetValue(CFSTR("k"), CFSTR("v"), APP, kCFPreferencesCurrentUser, CFSTR("elsewhere"));
@@ -312,7 +312,7 @@ TEST(another_host_has_a_folder_of_its_own, "")
     folder_remove();
 }
 
-TEST(without_a_folder_preferences_last_as_long_as_the_process, "")
+TEST(without_a_folder_preferences_last_as_long_as_the_process, "2218")
 {
     folder_make();
     (void)unsetenv("XDG_CONFIG_HOME");
@@ -344,7 +344,7 @@ static const char *write_over(bool wanted)
     return stderr_taken();
 }
 
-TEST(a_damaged_file_is_kept_aside_and_never_overwritten, "")
+TEST(a_damaged_file_is_kept_aside_and_never_overwritten, "2219")
 {
     static const char *const texts[] = {"", "<plist><dict>", "bplist00", "{ a = ", "<plist><array/></plist>", "(a)", "{ a = \"\xC3(\"; }"};
 
@@ -368,7 +368,7 @@ TEST(a_damaged_file_is_kept_aside_and_never_overwritten, "")
     folder_remove();
 }
 
-TEST(no_more_than_a_hundred_damaged_files_are_kept, "")
+TEST(no_more_than_a_hundred_damaged_files_are_kept, "2219")
 {
     folder_make();
     for (int i = 1; i <= 100; i++) {
@@ -384,7 +384,7 @@ TEST(no_more_than_a_hundred_damaged_files_are_kept, "")
     folder_remove();
 }
 
-TEST(an_enormous_file_is_not_read, "")
+TEST(an_enormous_file_is_not_read, "2219")
 {
     struct stat status;
 
@@ -396,7 +396,7 @@ TEST(an_enormous_file_is_not_read, "")
     folder_remove();
 }
 
-TEST(a_pipe_and_a_socket_hold_nobody_up, "")
+TEST(a_pipe_and_a_socket_hold_nobody_up, "2219")
 {
     folder_make();
     REQUIRE(mkfifo(folder_path("com.example.test.plist"), 0600) == 0);
@@ -405,7 +405,7 @@ TEST(a_pipe_and_a_socket_hold_nobody_up, "")
     folder_remove();
 }
 
-TEST(a_folder_in_the_place_of_a_file_stays, "")
+TEST(a_folder_in_the_place_of_a_file_stays, "2219")
 {
     folder_make();
     REQUIRE(mkdir(folder_path("com.example.test.plist"), 0700) == 0);
@@ -417,7 +417,7 @@ TEST(a_folder_in_the_place_of_a_file_stays, "")
     folder_remove();
 }
 
-TEST(a_link_stays_and_what_it_leads_to_is_replaced, "")
+TEST(a_link_stays_and_what_it_leads_to_is_replaced, "2220")
 {
     struct stat status;
 
@@ -440,7 +440,7 @@ TEST(a_link_stays_and_what_it_leads_to_is_replaced, "")
     folder_remove();
 }
 
-TEST(a_lock_that_is_something_else_is_not_taken, "")
+TEST(a_lock_that_is_something_else_is_not_taken, "2219")
 {
     folder_make();
     REQUIRE(symlink("elsewhere", folder_path(".com.example.test.plist.lock")) == 0);
@@ -449,7 +449,7 @@ TEST(a_lock_that_is_something_else_is_not_taken, "")
     folder_remove();
 }
 
-TEST(permissions_stay_and_what_may_not_be_read_is_not_overwritten, "")
+TEST(permissions_stay_and_what_may_not_be_read_is_not_overwritten, "2219 2220")
 {
     struct stat status;
 
@@ -466,7 +466,7 @@ TEST(permissions_stay_and_what_may_not_be_read_is_not_overwritten, "")
     folder_remove();
 }
 
-TEST(a_disk_that_is_full_loses_nothing, "")
+TEST(a_disk_that_is_full_loses_nothing, "2221")
 {
     struct rlimit limit = {10, 10};
     struct rlimit before;
@@ -492,7 +492,7 @@ TEST(a_disk_that_is_full_loses_nothing, "")
     folder_remove();
 }
 
-TEST(what_xml_cannot_hold_is_kept_in_the_binary_format, "")
+TEST(what_xml_cannot_hold_is_kept_in_the_binary_format, "2220")
 {
     CFDateRef date = CFDateCreate(NULL, 1e18);
 
