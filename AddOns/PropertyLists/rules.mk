@@ -10,7 +10,7 @@ plist_TEST_PARTS := Stream/stream_recorder
 $(call add_on_library,PropertyLists,plist)
 # Calls on files that fail in their turn (failing_files.c).
 $(plist_RUNNER): RUNNER_LDFLAGS += $(patsubst %,-Wl$(COMMA)--wrap=%,open open64 read write fsync ftruncate ftruncate64 fchmod rename link \
-	stat stat64 fstat fstat64 flopen gethostname opendir realpath readlink dlopen)
+	stat stat64 fstat fstat64 flopenat gethostname opendir realpath readlink dlopen)
 
 # libCoreFoundation.so has it inside.
 $(PLAIN): $(B)/plain/plist-whole.o

@@ -78,4 +78,19 @@ CALL(void *, dlopen, ENOMEM, 0, NULL, (const char *path, int flags), (path, flag
     }
 
 OFFSET_NAME(OPEN, open, EMFILE, EACCES)
-OPEN(flopen, ENOLCK, EROFS)
+
+#if !defined(flopenat) /* it is libbsd's, and not made of open */
+int __real_flopenat(int folder, const char *path, int flags, ...);
+int __wrap_flopenat(int folder, const char *path, int flags, ...);
+int __wrap_flopenat(int folder, const char *path, int flags, ...)
+{
+    static const struct failing_call call = {"file.flopenat", {ENOLCK, EROFS}};
+    mode_t mode;
+    va_list arguments;
+
+    va_start(arguments, flags);
+    mode = va_arg(arguments, mode_t); /* all our calls may make the file */
+    va_end(arguments);
+    return fails(&call) ? -1 : __real_flopenat(folder, path, flags, mode);
+}
+#endif

@@ -106,7 +106,7 @@ int plist_file_take_lock(const char *path)
     int file = -1;
 
     do {
-        file = uncancelled(flopen(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
+        file = uncancelled(flopenat(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
     } while (file < 0 && errno == EINTR);
     return file;
 }
