@@ -93,7 +93,7 @@ COVERAGE_EXCEPT := nth_failure the_limit_on_files memory_that_runs_out stress_a_
 coverage:
 	$(Q)rm -rf build/$(COMPILER)-coverage/profiles && find build/$(COMPILER)-coverage -name '*.gcda' -delete 2> /dev/null || true
 	$(Q)$(call compile_for,coverage)
-	$(Q)export LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw; $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
+	$(Q)export LLVM_PROFILE_FILE=$(CURDIR)/build/$(COMPILER)-coverage/profiles/%4m.profraw; $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
 	TEST_FLAGS='$(TEST_FLAGS) $(COVERAGE_EXCEPT:%=--exclude %)' && \
 	{ [ -z "$(ADD_ON_CHECKS)" ] || $(MAKE) --no-print-directory $(ADD_ON_CHECKS) FLAVOUR=coverage; } && \
 	{ [ -z "$(IS_CLANG)" ] || build/$(COMPILER)-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure --time-factor 4; }; \

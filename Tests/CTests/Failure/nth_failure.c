@@ -272,7 +272,21 @@ static int descriptors_open(void)
     return count;
 }
 
-/* Threads that were joined may still be on their way out. */
+static bool says(int output, const char *sentence)
+{
+    char text[4096];
+    ssize_t size = pread(output, text, sizeof text - 1, 0);
+
+    text[size > 0 ? size : 0] = '\0';
+    return strstr(text, sentence) != NULL;
+}
+
+static bool says_that_an_object_is_lost(int output)
+{
+    return says(output, "the object is never freed");
+}
+
+/* Threads that were joined may still be on their way out. For an object that is lost nobody waits. */
 static void settle(int descriptors, long objects)
 {
     struct timespec pause = {0, 1000000};
@@ -280,7 +294,7 @@ static void settle(int descriptors, long objects)
 
     while ((descriptors_open() > descriptors || object_live_count() > objects ||
             (!is_recording && failing_memory_count() > shared->clean_blocks)) &&
-           port_probe_now() < deadline_s) {
+           port_probe_now() < deadline_s && !says_that_an_object_is_lost(STDERR_FILENO)) {
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -375,15 +389,6 @@ static void print_output(int output)
     }
 }
 
-static bool says(int output, const char *sentence)
-{
-    char text[4096];
-    ssize_t size = pread(output, text, sizeof text - 1, 0);
-
-    text[size > 0 ? size : 0] = '\0';
-    return strstr(text, sentence) != NULL;
-}
-
 static bool is_of_memory(const struct injected *injected)
 {
     return strchr(injected->call, '.') == NULL;
@@ -403,7 +408,7 @@ static bool is_documented_stop(int status, int output)
 /* So does its header say of CFAutorelease without memory. */
 static bool is_documented_leak(int status, int output)
 {
-    return WIFEXITED(status) && WEXITSTATUS(status) == status_bad && says(output, "the object is never freed");
+    return WIFEXITED(status) && WEXITSTATUS(status) == status_bad && says_that_an_object_is_lost(output);
 }
 
 static void print_run(const char *name, int status)

@@ -28,18 +28,38 @@ TEST(random_bytes_differ_from_call_to_call, "")
     expect_random_bytes();
 }
 
-TEST(random_bytes_need_no_call_that_a_filter_may_withhold, "")
+/* A filter that withholds getrandom, and all that opens a file if `and_files`. False where there are no filters. */
+static bool withhold(bool and_files)
 {
     struct sock_filter instructions[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, and_files ? SYS_openat : SYS_getrandom, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {.len = sizeof instructions / sizeof instructions[0], .filter = instructions};
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(random_bytes_need_no_call_that_a_filter_may_withhold, "")
+{
+    if (!withhold(false)) {
         SKIP("there are no filters here");
     }
     expect_random_bytes();
+}
+
+TEST(a_process_without_random_bytes_stops, "")
+{
+    unsigned char bytes[16];
+
+    if (!withhold(false)) {
+        SKIP("there are no filters here");
+    }
+    EXPECT_STOPS("random bytes: the kernel has none", {
+        EXPECT(withhold(true));
+        random_bytes_fill(bytes, sizeof bytes);
+    });
 }

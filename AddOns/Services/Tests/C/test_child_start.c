@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Child/child_exec.h"
 #include "Child/child_kernel.h"
 #include "Stream/stream_recorder.h"
 #include "child_probe.h"
@@ -228,6 +229,32 @@ TEST(what_a_child_cannot_have_is_an_error_with_its_step, "")
     REFUSE(Descriptors, EBADF, DESCRIPTORS({INT_MAX, kCRLChildNothing, 0}));
     REFUSE(Limits, EINVAL, .limits = &unknown, .limitCount = 1);
     REFUSE(Group, EPERM, .group = INT_MAX);
+}
+
+/* As under valgrind, whose vfork shares no memory: the child that starts the program is a copy, which ends as the program does. */
+static pid_t start_by_fork(struct child_plan *plan)
+{
+    pid_t copy = fork();
+    int status = 0;
+
+    if (copy == 0) {
+        pid_t pid = child_exec_start(plan);
+
+        (void)close(plan->report);
+        (void)waitpid(pid, &status, 0);
+        _exit(WEXITSTATUS(status));
+    }
+    return copy;
+}
+
+TEST(a_child_that_shares_no_memory_reports_through_a_pipe, "")
+{
+    struct child_probe probe = {.specification = {.version = 0}};
+
+    child_kernel.start = start_by_fork;
+    EXPECT_STR(probe_output_of(&probe, "echo here"), "here\n");
+    REFUSE(Execute, ENOENT, .file = "/nowhere/at/all");
+    REFUSE(Folder, ENOTDIR, .folder = "/etc/passwd");
 }
 
 TEST(a_specification_that_makes_no_sense_is_refused, "")

@@ -446,6 +446,110 @@ TEST(a_wrong_number_in_the_environment_is_one_line, "705")
     EXPECT(!trace_is_on());
 }
 
+/* ---- who waits for whom ---- */
+
+static void ask(CFStringRef port)
+{
+    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, port);
+
+    REQUIRE(remote);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 7, NULL, 5, 1, CFSTR("reply"), NULL), kCFMessagePortReceiveTimeout);
+    CFRelease(remote);
+}
+
+static void asks(struct probe *probe)
+{
+    ask(probe->context);
+}
+
+static CFDataRef ask_instead_of_answering(CFMessagePortRef local, SInt32 message, CFDataRef data, void *info)
+{
+    (void)local, (void)message, (void)data;
+    ask(info);
+    return NULL;
+}
+
+/* A port of this thread's loop, whose callout asks the other one. Ends with close_port. */
+static CFMessagePortRef open_port(CFStringRef name, CFStringRef other, CFRunLoopSourceRef *ret_source)
+{
+    CFMessagePortContext context = {.info = (void *)other};
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, name, ask_instead_of_answering, &context, NULL);
+
+    REQUIRE(port);
+    *ret_source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFRunLoopAddSource(LOOP, *ret_source, MODE);
+    return port;
+}
+
+static void close_port(CFMessagePortRef port, CFRunLoopSourceRef source)
+{
+    CFMessagePortInvalidate(port);
+    CFRelease(source);
+    CFRelease(port);
+}
+
+static void run_asking(CFStringRef port)
+{
+    static struct probe timer = {.name = "T", .action = asks, .logging = probe_is_silent};
+
+    timer.context = (void *)port;
+    probe_timer_add(&timer, 0, 0, LOOP, MODE);
+    CFRunLoopRunInMode(MODE, 0, false);
+    probe_await_count(&told.ends, 1);
+}
+
+TEST(a_loop_that_waits_for_its_own_port_is_told_as_a_deadlock, "702")
+{
+    CFRunLoopSourceRef source;
+    CFMessagePortRef own = open_port(CFSTR("stall.own"), NULL, &source);
+
+    REQUIRE(watch(LOOP, 0.05));
+    run_asking(CFSTR("stall.own"));
+    EXPECT(strstr(told.text, "\n  waits for a reply from stall.own, message 7, since ") != NULL);
+    EXPECT(strstr(told.text, " s: a deadlock\n") != NULL);
+    close_port(own, source);
+}
+
+TEST(a_wait_for_a_port_that_no_loop_serves_is_told_as_that, "702")
+{
+    CFMessagePortRef own = CFMessagePortCreateLocal(NULL, CFSTR("stall.none"), ask_instead_of_answering, NULL, NULL);
+
+    REQUIRE(watch(LOOP, 0.05));
+    run_asking(CFSTR("stall.none"));
+    EXPECT(strstr(told.text, " s, which is no port of this process with a loop\n") != NULL);
+    CFMessagePortInvalidate(own);
+    CFRelease(own);
+}
+
+static void own_second_and_ask_first(void *context)
+{
+    CFRunLoopSourceRef source;
+    CFMessagePortRef second = open_port(CFSTR("stall.second"), NULL, &source);
+    CFMessagePortRef first = CFMessagePortCreateRemote(NULL, CFSTR("stall.first"));
+
+    (void)context;
+    REQUIRE(first && watch(LOOP, 3600)); /* who is watched has what it waits for in others' reports */
+    EXPECT_EQ(CFMessagePortSendRequest(first, 8, NULL, 5, test_patience_s(), CFSTR("reply"), NULL), kCFMessagePortSuccess);
+    CFRelease(first);
+    close_port(second, source);
+}
+
+TEST(two_loops_that_wait_for_each_other_are_told_as_a_deadlock, "702")
+{
+    struct probe_thread other;
+    CFRunLoopSourceRef source;
+    CFMessagePortRef first = open_port(CFSTR("stall.first"), CFSTR("stall.second"), &source);
+
+    REQUIRE(watch(LOOP, 0.05));
+    probe_thread_start(&other, own_second_and_ask_first, NULL);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
+    probe_await_count(&told.ends, 1);
+    EXPECT(strstr(told.text, " waits for a reply from stall.second, message 7, since ") != NULL);
+    EXPECT(strstr(told.text, " s, which waits for stall.first: a deadlock\n") != NULL);
+    probe_thread_join(&other);
+    close_port(first, source);
+}
+
 /* ---- threads and processes ---- */
 
 static void ends_its_thread(struct probe *probe)

@@ -90,17 +90,24 @@ static void kill_late(CFRunLoopTimerRef timer, void *info)
     (void)child_process_signal(&child->process, SIGKILL, whole_group);
 }
 
+struct armed {
+    const struct child_watch *watch;
+    bool everywhere;
+};
+
 static void add_to_mode(const void *mode, void *info)
 {
-    const struct child_watch *watch = info;
+    struct armed *armed = info;
 
-    CFRunLoopAddTimer(watch->loop, watch->timer, mode);
+    CFRunLoopAddTimer(armed->watch->loop, armed->watch->timer, mode);
+    armed->everywhere &= CFRunLoopContainsTimer(armed->watch->loop, armed->watch->timer, mode);
 }
 
 /* Makes the timer if it is wanted and possible. Returns false if there is no memory. */
 REQUIRES(the_service_lock) static bool arm(CRLChildRef child)
 {
     struct child_watch *watch = &child->watch;
+    struct armed armed = {watch, true};
 
     if (!watch->loop || watch->timer || child->kill_at == 0) {
         return true;
@@ -111,8 +118,8 @@ REQUIRES(the_service_lock) static bool arm(CRLChildRef child)
         CFRelease(child); /* the caller has another reference */
         return false;
     }
-    CFSetApplyFunction(watch->modes, add_to_mode, watch);
-    return true;
+    CFSetApplyFunction(watch->modes, add_to_mode, &armed);
+    return armed.everywhere;
 }
 
 void child_schedule_kill(CRLChildRef child, CFAbsoluteTime at, bool whole_group)
@@ -155,6 +162,31 @@ REQUIRES(the_service_lock) static bool make_watch(CRLChildRef child, CFRunLoopRe
     return arm(child);
 }
 
+REQUIRES(the_service_lock) static void remove_from_loop(const struct child_watch *watch, CFRunLoopMode mode)
+{
+    CFRunLoopRemoveSource(watch->loop, watch->source, mode);
+    if (watch->timer) {
+        CFRunLoopRemoveTimer(watch->loop, watch->timer, mode);
+    }
+}
+
+/* Returns false if there is no memory, and then nothing is in the mode. */
+REQUIRES(the_service_lock) static bool add_to_loop(const struct child_watch *watch, CFRunLoopMode mode)
+{
+    bool is_added;
+
+    CFRunLoopAddSource(watch->loop, watch->source, mode);
+    is_added = CFRunLoopContainsSource(watch->loop, watch->source, mode);
+    if (watch->timer) {
+        CFRunLoopAddTimer(watch->loop, watch->timer, mode);
+        is_added &= CFRunLoopContainsTimer(watch->loop, watch->timer, mode);
+    }
+    if (!is_added) {
+        remove_from_loop(watch, mode);
+    }
+    return is_added;
+}
+
 REQUIRES(the_service_lock) static bool add_mode(CRLChildRef child, CFRunLoopRef loop, CFRunLoopMode mode)
 {
     if (!child->watch.loop && !make_watch(child, loop)) {
@@ -164,14 +196,11 @@ REQUIRES(the_service_lock) static bool add_mode(CRLChildRef child, CFRunLoopRef 
         return false;
     }
     CFSetSetValue(child->watch.modes, mode);
-    if (!CFSetContainsValue(child->watch.modes, mode)) {
-        return false; /* no memory */
+    if (CFSetContainsValue(child->watch.modes, mode) && add_to_loop(&child->watch, mode)) {
+        return true;
     }
-    CFRunLoopAddSource(loop, child->watch.source, mode);
-    if (child->watch.timer) {
-        CFRunLoopAddTimer(loop, child->watch.timer, mode);
-    }
-    return true;
+    CFSetRemoveValue(child->watch.modes, mode);
+    return false;
 }
 
 Boolean CRLChildScheduleWithRunLoop(CRLChildRef child, CFRunLoopRef loop, CFRunLoopMode mode)
@@ -200,10 +229,7 @@ void CRLChildUnscheduleFromRunLoop(CRLChildRef child, CFRunLoopRef loop, CFRunLo
     child_require(child, "CRLChildUnscheduleFromRunLoop");
     service_lock_take(&child->process.lock);
     if (child->watch.loop && child->watch.loop == loop) {
-        CFRunLoopRemoveSource(loop, child->watch.source, mode);
-        if (child->watch.timer) {
-            CFRunLoopRemoveTimer(loop, child->watch.timer, mode);
-        }
+        remove_from_loop(&child->watch, mode);
         CFSetRemoveValue(child->watch.modes, mode);
         taken = CFSetGetCount(child->watch.modes) == 0 ? take_watch(child) : taken;
     }
