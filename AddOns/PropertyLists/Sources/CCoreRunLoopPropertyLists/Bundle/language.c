@@ -38,13 +38,13 @@ static bool has_only_letters(const char *text, size_t length)
     return true;
 }
 
-/* Copies a part, the first letters of it in capitals and the others in small ones. */
-static void copy_part(char *place, const char *text, size_t length, size_t capitals)
+/* Copies a part that fits, the first letters of it in capitals and the others in small ones. */
+static void copy_part(char *place, size_t size, const char *text, size_t length, size_t capitals)
 {
-    for (size_t i = 0; i < length; i++) {
-        place[i] = is_letter(text[i]) ? (char)(i < capitals ? text[i] & ~0x20 : text[i] | 0x20) : text[i];
+    (void)snprintf(place, size, "%.*s", (int)length, text);
+    for (size_t i = 0; place[i] != '\0'; i++) {
+        place[i] = is_letter(place[i]) ? (char)(i < capitals ? place[i] & ~0x20 : place[i] | 0x20) : place[i];
     }
-    place[length] = '\0';
 }
 
 static void set_base(struct language *language, const char *text, size_t length)
@@ -54,7 +54,7 @@ static void set_base(struct language *language, const char *text, size_t length)
     if (length < 2 || length >= sizeof base || !has_only_letters(text, length)) {
         return;
     }
-    copy_part(base, text, length, 0);
+    copy_part(base, sizeof base, text, length, 0);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(base, names[i][0]) == 0) {
             (void)snprintf(language->base, sizeof language->base, "%s", names[i][1]);
@@ -85,10 +85,10 @@ struct language language_parse(const char *name)
         name++;
         length = strcspn(name, "-_.@");
         if (length == 4 && language.region[0] == '\0' && has_only_letters(name, length)) {
-            copy_part(language.script, name, length, 1);
+            copy_part(language.script, sizeof language.script, name, length, 1);
         } else if (language.region[0] == '\0' &&
                    ((length == 2 && has_only_letters(name, length)) || (length == 3 && strspn(name, "0123456789") == 3))) {
-            copy_part(language.region, name, length, 2);
+            copy_part(language.region, sizeof language.region, name, length, 2);
         }
     }
     set_script(&language);
