@@ -85,6 +85,7 @@ let package = Package(
             path: "AddOns/PropertyLists/Sources/CCoreRunLoopPropertyLists",
             cSettings: [
                 .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+                .headerSearchPath("../../../../Sources/WithoutBSD"),
             ]),
         .target(
             name: "CCoreRunLoopServices", dependencies: ["CCoreRunLoop"], path: "AddOns/Services/Sources/CCoreRunLoopServices",

@@ -2,7 +2,7 @@
 #
 # The examples in C. Each folder is one program. Sources builds the examples in Swift.
 
-### check-examples   builds the examples, and runs a loop hosted by epoll, a loop hosted by GLib, a chat server, an HTTP client, a job queue over three machines and the demonstration
+### check-examples   builds the examples, and runs a loop hosted by epoll, a loop hosted by GLib, a chat server, an HTTP client, a job queue over three machines, a program with settings and the demonstration
 
 .PHONY: demo examples check-examples
 LIBRARY_CHECKS += check-examples
@@ -24,6 +24,7 @@ endif
 # These are linked with an add-on library, whose packages are theirs.
 $(B)/examples/http-client: $(net_STATIC)
 $(B)/examples/job-queue: $(nats_STATIC)
+$(B)/examples/settings: $(plist_STATIC)
 
 # The file Examples/NAME/packages names the packages of pkg-config that the example needs. Where one is missing, the example is passed over.
 packages_of = $(shell cat Examples/$(1)/packages 2> /dev/null)
@@ -38,11 +39,11 @@ examples: $(EXAMPLES)
 $(B)/examples/%: $$(wildcard Examples/$$*/*.[ch]) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) CC $@
-	$(Q)$(COMPILE_PROGRAM) $(call flags_of,$*,--cflags) -o $@ $(filter %.c,$^) $(if $(filter %-net.a,$^),$(NET_PROGRAM_LIBS)) $(filter %-nats.a,$^) $(PROGRAM_LIBS) \
+	$(Q)$(COMPILE_PROGRAM) $(call flags_of,$*,--cflags) -o $@ $(filter %.c,$^) $(if $(filter %-net.a,$^),$(NET_PROGRAM_LIBS)) $(filter %-nats.a %-plist.a,$^) $(PROGRAM_LIBS) \
 	$(call flags_of,$*,--libs)
 
 # These examples end by themselves, and their exit status says whether all went well.
 check-examples: examples
-	$(Q)scripts/run-programs "examples ($(COMPILER))" 300 $(filter %-host %-server %-queue,$(EXAMPLES)) $(B)/examples/demo
+	$(Q)XDG_CONFIG_HOME=$(abspath $(B))/examples/preferences scripts/run-programs "examples ($(COMPILER))" 300 $(filter %-host %-server %-queue %/settings,$(EXAMPLES)) $(B)/examples/demo
 	$(Q)INTEGRATION_PROGRAMS=$(B)/examples PYTHONDONTWRITEBYTECODE=1 scripts/run-programs "http-client ($(COMPILER))" 60 \
 	Tests/Integration/test_http_client.py

@@ -48,9 +48,11 @@
 
 #include "CFRunLoop.h"
 
+#include "CFBundle.h"
 #include "CFFileDescriptor.h"
 #include "CFMachPort.h"
 #include "CFMessagePort.h"
+#include "CFPreferences.h"
 #include "CFPropertyList.h"
 #include "CFSocket.h"
 #include "CFStream.h"

@@ -3,15 +3,13 @@
 #define _GNU_SOURCE /* secure_getenv */
 #include "Zone/zone_file.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "Support/uncancelled.h"
+#include "File/whole_file.h"
 
 enum { largest_zone_file = 1 << 20 };
 
@@ -39,36 +37,13 @@ static bool is_zone_name(const char *name)
     }
 }
 
-static CFDataRef read_whole(int file)
-{
-    struct stat status;
-
-    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > largest_zone_file) {
-        return NULL;
-    }
-    size_t size = (size_t)status.st_size;
-    UInt8 *bytes = malloc(size + 1);
-    size_t used = 0;
-    ssize_t got = bytes ? 1 : 0;
-    while (got > 0 && used < size) {
-        got = uncancelled(read(file, bytes + used, size - used));
-        used += got > 0 ? (size_t)got : 0;
-    }
-    CFDataRef data = bytes && got >= 0 ? CFDataCreate(NULL, bytes, (CFIndex)used) : NULL;
-    free(bytes);
-    return data;
-}
-
 CFDataRef zone_file_copy_at(const char *path)
 {
-    /* A pipe without a writer, or a terminal, must not hold the caller up before it is known what the file is. */
-    int file = uncancelled(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct byte_buffer buffer = {0};
+    CFDataRef data =
+        whole_file_read(path, largest_zone_file, &buffer) == 0 ? CFDataCreate(NULL, buffer.bytes, (CFIndex)buffer.count) : NULL;
 
-    if (file < 0) {
-        return NULL;
-    }
-    CFDataRef data = read_whole(file);
-    (void)uncancelled(close(file));
+    byte_buffer_free(&buffer);
     return data;
 }
 
