@@ -79,7 +79,9 @@ import Synchronization
         private static func pointer(_ continuation: Continuation) -> UnsafeMutableRawPointer {
             unsafe unsafeBitCast(continuation, to: UnsafeMutableRawPointer.self)
         }
-        private static func continuation(_ info: UnsafeMutableRawPointer) -> Continuation { unsafe unsafeBitCast(info, to: Continuation.self) }
+        private static func continuation(_ info: UnsafeMutableRawPointer) -> Continuation {
+            unsafe unsafeBitCast(info, to: Continuation.self)
+        }
     #endif
     /// Any thread may use the C request: it has a lock of its own.
     private let request: OpaquePointer
