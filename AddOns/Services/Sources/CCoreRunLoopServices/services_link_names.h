@@ -18,4 +18,17 @@
 #pragma redefine_extname child_schedule_kill crl_child_schedule_kill
 #pragma redefine_extname notify_kernel crl_notify_kernel
 #pragma redefine_extname notify_kernel_linux crl_notify_kernel_linux
+#pragma redefine_extname service_require crl_service_require
+#pragma redefine_extname service_type crl_service_type
+#pragma redefine_extname write_block_make crl_write_block_make
+#pragma redefine_extname write_bytes_append crl_write_bytes_append
+#pragma redefine_extname write_bytes_consume crl_write_bytes_consume
+#pragma redefine_extname write_bytes_drop crl_write_bytes_drop
+#pragma redefine_extname write_kernel crl_write_kernel
+#pragma redefine_extname write_queue_fail crl_write_queue_fail
+#pragma redefine_extname write_queue_open crl_write_queue_open
+#pragma redefine_extname write_queue_put crl_write_queue_put
+#pragma redefine_extname write_watch_end crl_write_watch_end
+#pragma redefine_extname write_watch_take crl_write_watch_take
+#pragma redefine_extname write_watch_update crl_write_watch_update
 #endif
