@@ -4,6 +4,7 @@
 
 #include "Support/invariant.h"
 #include "Work/work.h"
+#include "Work/work_kernel.h"
 #include "service_object.h"
 
 static _Atomic CFTypeID work_type;
@@ -49,11 +50,12 @@ EXCLUDES(the_service_lock) static bool give(CRLWorkRef work, CFRunLoopRef loop, 
 {
     struct work_port_call call = {NULL, NULL, NULL};
     bool is_given = false;
+    bool calls = false;
 
     service_lock_take(&work_lock);
     work->port = work_port_enter(loop, mode);
     if (work->port) {
-        is_given = work_pool_add(work);
+        is_given = work_pool_add(work, &calls);
         if (is_given) {
             (void)CFRetain(work);
         } else {
@@ -61,6 +63,9 @@ EXCLUDES(the_service_lock) static bool give(CRLWorkRef work, CFRunLoopRef loop, 
         }
     }
     service_lock_drop(&work_lock);
+    if (calls) {
+        work_kernel.idle_call();
+    }
     work_port_call_make(call);
     return is_given;
 }

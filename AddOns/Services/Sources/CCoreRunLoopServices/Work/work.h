@@ -77,8 +77,11 @@ EXCLUDES(the_service_lock) void work_port_call_make(struct work_port_call call);
 
 extern struct service_lock work_lock;
 
-/* Puts work behind what waits, and sees to a thread. False: there is none, and none can be started. */
-REQUIRES(the_service_lock) bool work_pool_add(CRLWorkRef work);
+/*
+ * Puts work behind what waits, and sees to a thread: an idle one is to be called without the lock (work_kernel.idle_call) if that is so.
+ * False: there is none, and none can be started.
+ */
+REQUIRES(the_service_lock) bool work_pool_add(CRLWorkRef work, bool *ret_calls);
 /* Takes waiting work out, which then belongs to the caller. */
 REQUIRES(the_service_lock) void work_pool_remove(CRLWorkRef work);
 /* Takes all that waits for the port out. */

@@ -6,6 +6,7 @@
  * could be started. A thread that is idle is counted in `idle` until it runs again; `called` counts those that were called meanwhile.
  */
 #include <pthread.h>
+#include <sched.h>
 
 #include "Support/invariant.h"
 #include "Work/work.h"
@@ -69,13 +70,63 @@ REQUIRES(the_service_lock) static bool start_thread(void)
     return work_pool.threads > 0;
 }
 
-static CRLWorkRef next_work(void)
+/* What follows from work that was run. */
+struct finish {
+    struct work_port_call call;
+    CRLWorkRef dropped; /* the thread's reference, if the loop has ended */
+};
+
+REQUIRES(the_service_lock) static struct finish finish_work(CRLWorkRef work)
 {
-    CRLWorkRef work;
+    bool is_dropped = work->port->is_gone;
+    struct work_port_call call = is_dropped ? work_port_leave(work) : work_port_tell(work, kCRLWorkDone);
+
+    return (struct finish){call, is_dropped ? work : NULL};
+}
+
+static void end_finish(struct finish finish)
+{
+    work_port_call_make(finish.call);
+    if (finish.dropped) {
+        CFRelease(finish.dropped);
+    }
+}
+
+void work_pool_finish(CRLWorkRef work)
+{
+    struct finish finish;
 
     service_lock_take(&work_lock);
-    work = await_work();
+    finish = finish_work(work);
     service_lock_drop(&work_lock);
+    end_finish(finish);
+}
+
+/* Takes the lock once for both, as long as there is work. */
+static CRLWorkRef finish_and_take(CRLWorkRef work)
+{
+    struct finish finish;
+    CRLWorkRef next;
+
+    service_lock_take(&work_lock);
+    finish = finish_work(work);
+    next = work_pool_take();
+    service_lock_drop(&work_lock);
+    end_finish(finish);
+    return next;
+}
+
+static CRLWorkRef next_work(void)
+{
+    CRLWorkRef work = worker.work ? finish_and_take(worker.work) : NULL;
+
+    if (!work) {
+        worker.work = NULL;
+        (void)sched_yield(); /* to whoever gives work in a row, rather than be called for each piece */
+        service_lock_take(&work_lock);
+        work = await_work();
+        service_lock_drop(&work_lock);
+    }
     return work;
 }
 
@@ -88,7 +139,6 @@ static void *run_worker(void *unused)
     }
     while ((worker.work = next_work()) != NULL) {
         worker.work->function(worker.work->context.info);
-        work_pool_finish(worker.work);
     }
     return NULL;
 }
@@ -157,12 +207,12 @@ REQUIRES(the_service_lock) static void make_ready(void)
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-bool work_pool_add(CRLWorkRef work)
+bool work_pool_add(CRLWorkRef work, bool *ret_calls)
 {
     make_ready();
-    if (work_pool.idle > work_pool.called) {
+    *ret_calls = work_pool.idle > work_pool.called;
+    if (*ret_calls) {
         work_pool.called++;
-        work_kernel.idle_call();
     } else if (!start_thread()) {
         return false;
     }
@@ -201,19 +251,4 @@ CRLWorkRef work_pool_take(void)
         work->state = work_running;
     }
     return work;
-}
-
-void work_pool_finish(CRLWorkRef work)
-{
-    struct work_port_call call;
-    bool is_dropped;
-
-    service_lock_take(&work_lock);
-    is_dropped = work->port->is_gone;
-    call = is_dropped ? work_port_leave(work) : work_port_tell(work, kCRLWorkDone);
-    service_lock_drop(&work_lock);
-    work_port_call_make(call);
-    if (is_dropped) {
-        CFRelease(work);
-    }
 }
