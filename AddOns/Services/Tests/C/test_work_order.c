@@ -3,7 +3,7 @@
  * Beginning, ending, cancelling and telling in every order.
  *
  * Each of them is one step under the lock of all work. So what threads can do is a sequence of these steps, and all sequences of a length
- * are gone through, with three pieces of work and two threads; then all is brought to its end. A model says what has to have become of each.
+ * are gone through, with three pieces of work and two threads; then all is brought to its end. A model says what became of each.
  */
 #include "work_probe.h"
 
