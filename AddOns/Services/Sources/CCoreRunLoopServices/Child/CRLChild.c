@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "Child/child.h"
 #include "Child/child_kernel.h"
 #include "Child/child_plan.h"
 #include "Support/invariant.h"
+#include "service_object.h"
 
 static _Atomic CFTypeID child_type;
 
@@ -60,25 +59,13 @@ static CFStringRef copy_description(CFTypeRef object)
 CFTypeID CRLChildGetTypeID(void)
 {
     static const CRLTypeFunctions functions = {.name = "CRLChild", .finalize = finalize, .copyDescription = copy_description};
-    CFTypeID type = atomic_load_explicit(&child_type, memory_order_acquire);
 
-    if (type == 0) {
-        CFTypeID registered = CRLTypeRegister(&functions);
-
-        /* Of two threads one registers in vain, which costs a place among the types. */
-        if (atomic_compare_exchange_strong_explicit(&child_type, &type, registered, memory_order_acq_rel, memory_order_acquire)) {
-            type = registered;
-        }
-    }
-    return type;
+    return service_type(&child_type, &functions);
 }
 
 void child_require(CFTypeRef child, const char *function)
 {
-    if (!child || CFGetTypeID(child) != CRLChildGetTypeID()) {
-        (void)fprintf(stderr, "CoreRunLoop: %s: the child is %s\n", function, child ? "another object" : "NULL");
-        abort();
-    }
+    service_require(child, CRLChildGetTypeID(), function, "child");
 }
 
 /* Takes the program's ends of the pipes out of the plan. Returns false if there is no memory. Nobody else has the child (NOT_CHECKED). */
