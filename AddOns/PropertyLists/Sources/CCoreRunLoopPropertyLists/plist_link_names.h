@@ -95,7 +95,6 @@
 #pragma redefine_extname read_fault_set_no_memory crl_read_fault_set_no_memory
 #pragma redefine_extname real_read crl_real_read
 #pragma redefine_extname real_write crl_real_write
-#pragma redefine_extname regular_file_read crl_regular_file_read
 #pragma redefine_extname string_pool_copy crl_string_pool_copy
 #pragma redefine_extname string_pool_free crl_string_pool_free
 #pragma redefine_extname text_input_begin crl_text_input_begin
