@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs: threads and processes make, write, move and remove what is in a tree, and a stream tells it. What it tells is folded into
- * a list of paths, which must be those of the tree after FSEventStreamFlushSync.
+ * Random programs: threads and processes make, write, move and remove what is in a tree, and a stream tells it. What it tells is folded
+ * into a list of paths, which must be those of the tree after FSEventStreamFlushSync.
  *
  * The fold is what a program on Apple's systems does: it looks what is at a path that is told, and lists a folder only when it was
- * renamed or must be scanned, or, for events of folders, when it is new. SERVICES_PROGRAMS says how many programs run, SERVICES_SEED the first one.
+ * renamed or must be scanned, or, for events of folders, when it is new. SERVICES_PROGRAMS says how many programs run, SERVICES_SEED the
+ * first one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
