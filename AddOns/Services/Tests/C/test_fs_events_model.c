@@ -27,9 +27,13 @@
 
 enum { paths_most = 4096, threads_most = 3, operations = 60, name_count = 4, depth_most = 4 };
 
+struct known_path {
+    char *path;
+    unsigned long long identity;
+};
+
 struct fold {
-    char *paths[paths_most];
-    unsigned long long identities[paths_most];
+    struct known_path known[paths_most];
     size_t count;
     bool is_of_folders;
     size_t scans; /* of all that is given */
@@ -49,11 +53,10 @@ static void fold_remove(struct fold *fold, const char *path)
     size_t kept = 0;
 
     for (size_t i = 0; i < fold->count; i++) {
-        if (is_at_or_below(fold->paths[i], path)) {
-            free(fold->paths[i]);
+        if (is_at_or_below(fold->known[i].path, path)) {
+            free(fold->known[i].path);
         } else {
-            fold->identities[kept] = fold->identities[i];
-            fold->paths[kept++] = fold->paths[i];
+            fold->known[kept++] = fold->known[i];
         }
     }
     fold->count = kept;
@@ -73,13 +76,12 @@ static unsigned long long identity_of(const char *path)
 static bool fold_add(struct fold *fold, const char *path)
 {
     for (size_t i = 0; i < fold->count; i++) {
-        if (strcmp(fold->paths[i], path) == 0) {
+        if (strcmp(fold->known[i].path, path) == 0) {
             return false;
         }
     }
     REQUIRE(fold->count < paths_most);
-    fold->identities[fold->count] = identity_of(path);
-    fold->paths[fold->count++] = strdup(path);
+    fold->known[fold->count++] = (struct known_path){strdup(path), identity_of(path)};
     return true;
 }
 
@@ -104,7 +106,7 @@ static void fold_scan(struct fold *fold, const char *path)
 static bool fold_has(const struct fold *fold, const char *path, unsigned long long identity)
 {
     for (size_t i = 0; i < fold->count; i++) {
-        if (strcmp(fold->paths[i], path) == 0 && fold->identities[i] == identity) {
+        if (strcmp(fold->known[i].path, path) == 0 && fold->known[i].identity == identity) {
             return true;
         }
     }
@@ -134,11 +136,10 @@ static void fold_list(struct fold *fold, const char *path)
     size_t kept = 0;
 
     for (size_t i = 0; i < fold->count; i++) { /* what has gone */
-        if (is_at_or_below(fold->paths[i], path) && lstat(fold->paths[i], &status) < 0) {
-            free(fold->paths[i]);
+        if (is_at_or_below(fold->known[i].path, path) && lstat(fold->known[i].path, &status) < 0) {
+            free(fold->known[i].path);
         } else {
-            fold->identities[kept] = fold->identities[i];
-            fold->paths[kept++] = fold->paths[i];
+            fold->known[kept++] = fold->known[i];
         }
     }
     fold->count = kept;
@@ -179,7 +180,7 @@ static void fold_events(ConstFSEventStreamRef stream, void *info, size_t count, 
 
 static int order_of(const void *one, const void *other)
 {
-    return strcmp(*(char *const *)one, *(char *const *)other);
+    return strcmp(((const struct known_path *)one)->path, ((const struct known_path *)other)->path);
 }
 
 /* Whether the fold is the tree at the path. */
@@ -191,14 +192,14 @@ static void expect_equal(struct fold *fold, const char *path, unsigned seed)
 
     fold_scan(real, path);
     fold_add(fold, path);
-    qsort(real->paths, real->count, sizeof(char *), order_of);
-    qsort(fold->paths, fold->count, sizeof(char *), order_of);
+    qsort(real->known, real->count, sizeof(struct known_path), order_of);
+    qsort(fold->known, fold->count, sizeof(struct known_path), order_of);
     while (i < real->count || j < fold->count) {
-        int order = i == real->count ? 1 : (j == fold->count ? -1 : strcmp(real->paths[i], fold->paths[j]));
+        int order = i == real->count ? 1 : (j == fold->count ? -1 : strcmp(real->known[i].path, fold->known[j].path));
 
         if (order != 0) {
             test_failed(__FILE__, __LINE__, "SERVICES_SEED=%u: %s %s", seed,
-                        order < 0 ? "untold:" : "told, but gone:", order < 0 ? real->paths[i] : fold->paths[j]);
+                        order < 0 ? "untold:" : "told, but gone:", order < 0 ? real->known[i].path : fold->known[j].path);
         }
         i += order <= 0;
         j += order >= 0;
