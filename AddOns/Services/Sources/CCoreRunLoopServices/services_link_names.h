@@ -44,6 +44,7 @@
 #pragma redefine_extname notify_kernel_linux crl_notify_kernel_linux
 #pragma redefine_extname pending_event_list_free crl_pending_event_list_free
 #pragma redefine_extname pending_events_clear crl_pending_events_clear
+#pragma redefine_extname pending_events_clear_paths crl_pending_events_clear_paths
 #pragma redefine_extname pending_events_deinit crl_pending_events_deinit
 #pragma redefine_extname pending_events_init crl_pending_events_init
 #pragma redefine_extname pending_events_note crl_pending_events_note

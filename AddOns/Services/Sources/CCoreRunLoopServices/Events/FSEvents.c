@@ -33,11 +33,13 @@ static __CFPort source_descriptor(void *info)
     return ((const struct __FSEventStream *)info)->set;
 }
 
-/* A source that is performed in the child of a fork cannot be invalidated here, as its owner's lock may be taken for ever. */
+/* The child of a fork has the same wait set, whose events are the parent's: there the source is at its end, as no lock can be taken. */
 static void perform_source(void *info)
 {
     if (event_stream_is_ours(info)) {
         event_stream_serve(info);
+    } else {
+        CFRunLoopSourceInvalidate(atomic_load_explicit(&((struct __FSEventStream *)info)->performed, memory_order_relaxed));
     }
 }
 
@@ -64,6 +66,7 @@ REQUIRES(the_service_lock) static CFRunLoopSourceRef source_of(FSEventStreamRef 
 
     if (!stream->source) {
         stream->source = CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context);
+        atomic_store_explicit(&stream->performed, stream->source, memory_order_relaxed);
     }
     return stream->source;
 }

@@ -48,6 +48,7 @@ NOT_CHECKED static void free_stream(struct __FSEventStream *stream)
     free(stream->roots.roots);
     watch_tree_deinit(&stream->roots.tree);
     pending_events_deinit(&stream->pending);
+    pending_event_list_free(stream->unmade);
     close_if_open(stream->alarm);
     close_if_open(stream->set);
     if (stream->paths) {
@@ -80,35 +81,49 @@ REQUIRES(the_service_lock) static void set_alarm(struct __FSEventStream *stream)
     (void)notify_kernel.alarm_set(stream->alarm, stream->is_telling ? 0 : stream->due_ns);
 }
 
-/* Decides when what is pending is told. */
-REQUIRES(the_service_lock) static void set_due(struct __FSEventStream *stream)
+/* Notes what is owed to the program: that events were lost, and that there is no history. False: there is no memory yet. */
+REQUIRES(the_service_lock) static bool note_owed(struct __FSEventStream *stream)
 {
     FSEventStreamEventFlags lost = stream->roots.tree.lost;
-    int64_t now = notify_kernel.now_ns();
-    int64_t from = stream->flags & kFSEventStreamCreateFlagNoDefer ? stream->told_ns : now;
 
     if (lost != 0) {
         stream->roots.tree.lost = 0;
         if (!stream_roots_tell(&stream->roots, lost)) {
-            pending_events_clear(&stream->pending); /* all that it says, the lost ones say too */
+            pending_events_clear_paths(&stream->pending); /* all that these say, the lost ones say too */
             if (!stream_roots_tell(&stream->roots, lost)) {
                 stream->roots.tree.lost = lost;
+                return false;
             }
         }
     }
-    if (stream->due_ns == 0 && (stream->pending.count > 0 || stream->roots.tree.lost != 0)) {
+    if (stream->owes_history_done) {
+        stream->owes_history_done = !pending_events_note(&stream->pending, stream->roots.roots[0].path, kFSEventStreamEventFlagHistoryDone,
+                                                         event_of_history, false);
+    }
+    return !stream->owes_history_done;
+}
+
+/* Decides when what is pending is told. */
+REQUIRES(the_service_lock) static void set_due(struct __FSEventStream *stream)
+{
+    int64_t now = notify_kernel.now_ns();
+    int64_t from = stream->flags & kFSEventStreamCreateFlagNoDefer ? stream->told_ns : now;
+    bool is_noted = note_owed(stream);
+
+    if (stream->due_ns == 0 && (stream->pending.count > 0 || stream->unmade || !is_noted)) {
         stream->due_ns = stream->latency_ns > now - from ? from + stream->latency_ns : now;
-        stream->due_ns += stream->roots.tree.lost != 0 ? retry_ns : 0;
+        stream->due_ns += is_noted && !stream->unmade ? 0 : retry_ns;
     }
 }
 
 /* Calls the callback, without the lock. */
 REQUIRES(the_service_lock) static void tell_pending(struct __FSEventStream *stream)
 {
-    struct pending_event *list = pending_events_take(&stream->pending);
+    struct pending_event *list = stream->unmade ? stream->unmade : pending_events_take(&stream->pending);
     struct event_batch batch;
     bool is_made;
 
+    stream->unmade = NULL;
     stream->due_ns = 0;
     if (!list) {
         return;
@@ -123,15 +138,17 @@ REQUIRES(the_service_lock) static void tell_pending(struct __FSEventStream *stre
         }
         stream->callback(stream, stream->context.info, batch.count, batch.paths, batch.flags, batch.ids);
         event_batch_free(&batch);
+        pending_event_list_free(list);
+        list = NULL;
     }
-    pending_event_list_free(list);
     service_lock_take(&stream->lock);
     stream->is_telling = false;
     stream->told_ns = notify_kernel.now_ns();
-    if (!is_made && stream->is_started) {
-        stream->roots.tree.lost |= kFSEventStreamEventFlagMustScanSubDirs | kFSEventStreamEventFlagUserDropped;
-        stream->due_ns = stream->told_ns + retry_ns;
+    if (stream->is_started) {
+        stream->unmade = list;
+        list = NULL;
     }
+    pending_event_list_free(list);
     (void)pthread_cond_broadcast(&stream->told);
 }
 
@@ -175,7 +192,12 @@ void event_stream_flush(struct __FSEventStream *stream)
         read_kernel(stream, count > 0 ? (size_t)count : 1);
         wait_for_teller(stream);
         if (stream->is_started && !stream->is_telling) {
+            bool had_unmade = stream->unmade;
+
             tell_pending(stream);
+            if (had_unmade && !stream->unmade) {
+                tell_pending(stream);
+            }
             set_due(stream);
             set_alarm(stream);
         }
@@ -207,11 +229,8 @@ FSEventStreamEventId event_stream_hurry(struct __FSEventStream *stream)
 REQUIRES(the_service_lock) static void tell_history(struct __FSEventStream *stream)
 {
     if (stream->has_history) {
-        if (!stream_roots_tell(&stream->roots, kFSEventStreamEventFlagMustScanSubDirs)) {
-            stream->roots.tree.lost |= kFSEventStreamEventFlagMustScanSubDirs;
-        }
-        (void)pending_events_note(&stream->pending, stream->roots.roots[0].path, kFSEventStreamEventFlagHistoryDone, event_of_history,
-                                  false);
+        stream->roots.tree.lost |= kFSEventStreamEventFlagMustScanSubDirs;
+        stream->owes_history_done = true;
     }
     stream->has_history = true; /* of a stream that is started again */
 }
@@ -240,6 +259,9 @@ void event_stream_stop(struct __FSEventStream *stream)
         stream->is_started = false;
         stream_roots_stop(&stream->roots);
         pending_events_clear(&stream->pending);
+        pending_event_list_free(stream->unmade);
+        stream->unmade = NULL;
+        stream->owes_history_done = false;
         stream->due_ns = 0;
         set_alarm(stream);
     }

@@ -41,14 +41,17 @@ struct __FSEventStream {
     bool is_valid GUARDED_BY(the_service_lock);
     bool is_started GUARDED_BY(the_service_lock);
     bool has_history GUARDED_BY(the_service_lock); /* the next start tells that there is none */
+    bool owes_history_done GUARDED_BY(the_service_lock); /* it is to be told, and there was no memory yet */
     bool is_telling GUARDED_BY(the_service_lock);
     pthread_t teller GUARDED_BY(the_service_lock);
     int64_t due_ns GUARDED_BY(the_service_lock); /* when what is pending is to be told; 0: nothing is */
     int64_t told_ns GUARDED_BY(the_service_lock); /* when something was told last */
     struct untold_events pending GUARDED_BY(the_service_lock);
+    struct pending_event *unmade GUARDED_BY(the_service_lock); /* was taken out of these; there was no memory to tell it */
     struct stream_roots roots GUARDED_BY(the_service_lock);
     char *excluded[excluded_most] GUARDED_BY(the_service_lock);
     CFRunLoopSourceRef source GUARDED_BY(the_service_lock); /* a reference; NULL: it was in no loop yet */
+    _Atomic(CFRunLoopSourceRef) performed; /* the same without a reference, for the child of a fork; it stays when the stream is invalid */
     CFIndex mode_count GUARDED_BY(the_service_lock); /* how many modes of loops it is in */
     void *queue_source GUARDED_BY(the_service_lock); /* of libdispatch; NULL: it is in no queue */
     char *buffer GUARDED_BY(the_service_lock); /* for events of the kernel */

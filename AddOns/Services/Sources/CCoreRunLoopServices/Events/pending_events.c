@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Beyond so many a program is better told to look for itself. */
-enum { pending_most = 1 << 17 };
+/* Beyond so much a program is better told to look for itself. Of events of other kinds there are no more than given paths. */
+enum { pending_bytes_most = 1 << 25 };
 
 static _Atomic FSEventStreamEventId last_id;
 
@@ -42,7 +42,7 @@ FSEventStreamEventId event_id_current(void)
 bool pending_events_init(struct untold_events *events)
 {
     events->first = events->last = NULL;
-    events->count = 0;
+    events->count = events->bytes = 0;
     return name_table_init(&events->paths);
 }
 
@@ -76,12 +76,28 @@ static void append_event(struct untold_events *events, struct pending_event *eve
 /* Each kind is an owner in the table of paths. */
 static const char kinds[event_of_history + 1];
 
+void pending_events_clear_paths(struct untold_events *events)
+{
+    for (struct pending_event *event = events->first, *next; event; event = next) {
+        next = event->next;
+        if (event->entry.owner == &kinds[event_of_path]) {
+            name_table_remove(&events->paths, &event->entry);
+            unlink_event(events, event);
+            events->count--;
+            free(event);
+        }
+    }
+    events->bytes = 0;
+}
+
 static struct pending_event *make_event(struct untold_events *events, const char *path, enum event_kind kind)
 {
     size_t size = strlen(path) + 1;
-    struct pending_event *event = events->count < pending_most ? malloc(sizeof *event + size) : NULL;
+    size_t bytes = kind == event_of_path ? sizeof(struct pending_event) + size : 0;
+    struct pending_event *event = events->bytes + bytes <= pending_bytes_most ? malloc(sizeof *event + size) : NULL;
 
     if (event) {
+        events->bytes += bytes;
         memcpy(event->path, path, size);
         event->flags = 0;
         event->is_looked_at = false;
@@ -122,7 +138,7 @@ struct pending_event *pending_events_take(struct untold_events *events)
     while (name_table_take(&events->paths, &from)) {
     }
     events->first = events->last = NULL;
-    events->count = 0;
+    events->count = events->bytes = 0;
     return list;
 }
 

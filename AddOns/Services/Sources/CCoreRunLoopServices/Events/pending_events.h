@@ -31,6 +31,7 @@ struct untold_events {
     struct pending_event *first;
     struct pending_event *last;
     size_t count;
+    size_t bytes; /* of those of paths */
     struct name_table paths;
 };
 
@@ -41,6 +42,8 @@ bool pending_events_note(struct untold_events *events, const char *path, FSEvent
                          bool is_looked_at);
 /* Drops all of them. */
 void pending_events_clear(struct untold_events *events);
+/* Drops those of paths. */
+void pending_events_clear_paths(struct untold_events *events);
 /* Takes all of them out, as a list that pending_event_list_free frees. */
 struct pending_event *pending_events_take(struct untold_events *events);
 void pending_event_list_free(struct pending_event *list);

@@ -15,7 +15,8 @@
 
 enum { fd_path_size = 40 };
 
-static const uint32_t around_mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+static const uint32_t around_mask =
+    IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 static const uint32_t file_mask = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
 
 /* ---- the folders around ---- */
@@ -78,12 +79,14 @@ static bool concerns_roots(const struct stream_roots *roots, const struct inotif
     return concerns;
 }
 
+/* Reads what is there now, and no more: others may write faster than this reads. */
 static bool read_around(const struct stream_roots *roots, char *buffer, size_t size)
 {
+    ssize_t left = roots->around < 0 ? 0 : notify_kernel.notify_pending(roots->around);
     bool concerns = false;
     ssize_t count;
 
-    while (roots->around >= 0 && !concerns && (count = notify_kernel.notify_read(roots->around, buffer, size)) > 0) {
+    for (; left > 0 && !concerns && (count = notify_kernel.notify_read(roots->around, buffer, size)) > 0; left -= count) {
         for (ssize_t place = 0; place < count;) {
             const struct inotify_event *event = (const struct inotify_event *)(const void *)&buffer[place];
 
@@ -183,6 +186,9 @@ static void check_root(struct stream_roots *roots, struct stream_root *root, boo
     if (file >= 0) {
         if (!root->node) {
             place_root(roots, root, file, S_ISDIR(status.st_mode), tells && !is_same ? scan_all : scan_quiet);
+            if (root->node && tells && is_same) { /* it may be watched now */
+                roots->tree.lost |= kFSEventStreamEventFlagMustScanSubDirs;
+            }
         }
         (void)notify_kernel.close(file);
     }

@@ -37,6 +37,7 @@ struct watch_node {
     bool is_root;
     bool tells; /* the listing to come tells what it finds */
     bool is_incomplete; /* its watch is in `incomplete` */
+    bool is_denied; /* it could not be listed */
     bool has_untold; /* while it was detached, something happened in it */
     uint8_t age; /* detached: how often all events were read since */
 };

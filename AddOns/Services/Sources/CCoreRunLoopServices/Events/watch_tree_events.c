@@ -46,6 +46,34 @@ static FSEventStreamEventFlags flags_of(uint32_t mask)
     return flags | (mask & IN_ISDIR ? kFSEventStreamEventFlagItemIsDir : 0);
 }
 
+/* The folder may have got the rights to be listed. What happened in it before is not known. */
+static void look_at_denied(struct watch_tree *tree, struct watch_node *node)
+{
+    if (node->is_denied) {
+        node->is_denied = false;
+        watch_tree_scan(tree, node, scan_quiet, false);
+        if (!node->is_denied) {
+            watch_tree_tell(tree, node, NULL, kFSEventStreamEventFlagMustScanSubDirs);
+        }
+    }
+}
+
+/* As before, of a folder in the node's, which may have had no watch. */
+static void look_at_rights(struct watch_tree *tree, struct watch_node *node, const char *name)
+{
+    struct watch_node *child = watch_tree_find_child(tree, node, name);
+
+    if (child) {
+        look_at_denied(tree, child);
+        return;
+    }
+    watch_tree_look(tree, node, name, scan_quiet);
+    child = watch_tree_find_child(tree, node, name);
+    if (child) {
+        watch_tree_tell(tree, child, NULL, kFSEventStreamEventFlagMustScanSubDirs);
+    }
+}
+
 /* The folder itself. Only of roots: of another folder the one around it tells. */
 static void take_own_event(struct watch_tree *tree, struct watch_node *node, uint32_t mask)
 {
@@ -57,6 +85,9 @@ static void take_own_event(struct watch_tree *tree, struct watch_node *node, uin
     }
     if (mask & (IN_MODIFY | IN_ATTRIB)) {
         watch_tree_tell(tree, node, NULL, flags_of(mask));
+    }
+    if (mask & IN_ATTRIB) {
+        look_at_denied(tree, node);
     }
 }
 
@@ -79,6 +110,8 @@ static void take_named_event(struct watch_tree *tree, struct watch_node *node, c
         (event->mask & (IN_CREATE | IN_MOVED_TO) || watch_tree_find_child(tree, node, event->name))) {
         /* Of one that was moved here the program looks at all. What took the place of one that went was made, as far as is known. */
         watch_tree_look(tree, node, event->name, event->mask & IN_MOVED_TO ? scan_quiet : scan_all);
+    } else if (event->mask & IN_ISDIR && event->mask & IN_ATTRIB) {
+        look_at_rights(tree, node, event->name);
     }
 }
 

@@ -12,7 +12,7 @@
 #include "File/notify_kernel.h"
 #include "Support/invariant.h"
 
-enum { fd_path_size = 40 + 4 * NAME_MAX };
+enum { fd_path_size = 40 + 4 * NAME_MAX, told_most = 1 << 16 };
 
 const uint32_t watch_folder_mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF |
                                    IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK;
@@ -70,9 +70,13 @@ static int open_node(struct watch_tree *tree, struct watch_node *node)
     }
     if (folder == -ENOENT || folder == -ENOTDIR || folder == -ELOOP) {
         watch_tree_note_incomplete(tree, node);
-    } else if (folder < 0 && folder != -EACCES) {
+    } else if (folder == -EACCES) {
+        node->is_denied = true;
+    } else if (folder < 0) {
         watch_tree_tell_lost(tree, node);
-        watch_tree_note_incomplete(tree, node);
+        if (folder != -ENAMETOOLONG) { /* which does not pass */
+            watch_tree_note_incomplete(tree, node);
+        }
     }
     return folder;
 }
@@ -208,7 +212,8 @@ struct told_name {
 static void note_told(struct watch_tree *tree, const struct watch_node *node, const char *name)
 {
     size_t size = strlen(name) + 1;
-    struct told_name *told = name_table_find(&tree->told, node, name) ? NULL : malloc(sizeof *told + size);
+    bool has_room = tree->told.count < told_most && !name_table_find(&tree->told, node, name);
+    struct told_name *told = has_room ? malloc(sizeof *told + size) : NULL;
 
     if (told) { /* else it is told twice */
         memcpy(told->name, name, size);
