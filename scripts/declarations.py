@@ -9,7 +9,8 @@ HEADERS = os.path.join(ROOT, "Headers")
 ROOTS = ("Sources", "AddOns", "Tools")  # of what is built: the library, its add-ons, its tools
 ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats", "CoreFoundation/CFPropertyList.h": "plist",
                   "CoreFoundation/CFTimeZone.h": "plist", "CoreFoundation/CFStringEncodingExt.h": "plist",
-                  "CRLFileSource.h": "services", "CRLChild.h": "services", "CoreServices/FSEvents.h": "services"}  # the add-on library of each
+                  "CRLFileSource.h": "services", "CRLChild.h": "services",
+                  "CoreServices/FSEvents.h": "services"}  # the add-on library of each
 ADD_ON_NAMES = {"PropertyLists": "plist"}  # of libraries whose name is not that of the wing
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of events and file sources when memory, or a call of the kernel, fails at any place: they are refused, or what was lost is told. */
+/* Streams of events and file sources when memory, or a call of the kernel, fails: they are refused, or what was lost is told. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
