@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * The part of Apple's CoreServices that is here: CFNetwork, and the tasks of Multiprocessing Services, which are threads, as the Threading
- * Programming Guide uses them.
+ * The part of Apple's CoreServices that is here: CFNetwork, FSEvents, and the tasks of Multiprocessing Services, which are threads, as the
+ * Threading Programming Guide uses them.
  */
 
 #if !defined(__CORESERVICES__)
@@ -10,6 +10,7 @@
 
 #include "../CFNetwork/CFNetwork.h"
 #include "../CoreFoundation/CoreFoundation.h"
+#include "FSEvents.h"
 
 #if !defined(nil)
 #define nil NULL

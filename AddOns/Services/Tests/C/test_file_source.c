@@ -10,6 +10,7 @@
 
 #include "CRLFileSource.h"
 #include "harness.h"
+#include "scratch_folder.h"
 
 static const CFOptionFlags everything = 0x7f;
 
@@ -47,25 +48,14 @@ static void give_up(CFRunLoopSourceRef source)
     CFRelease(source);
 }
 
-static void enter_scratch(char folder[32])
-{
-    (void)snprintf(folder, 32, "/tmp/crl-services-XXXXXX");
-    REQUIRE(mkdtemp(folder) && chdir(folder) == 0);
-}
-
-static void leave_scratch(const char *folder)
-{
-    EXPECT(chdir("/") == 0 && rmdir(folder) == 0);
-}
-
 TEST(a_file_source_tells_what_is_done_with_the_file, "")
 {
-    char folder[32];
+    char folder[scratch_size];
     CFOptionFlags told = 0;
     int file;
     CFRunLoopSourceRef source;
 
-    enter_scratch(folder);
+    scratch_enter(folder);
     file = open("file", O_CREAT | O_RDWR, 0600);
     source = watch_path("file", &told);
     EXPECT_EQ(take_told(&told), 0);
@@ -87,5 +77,5 @@ TEST(a_file_source_tells_what_is_done_with_the_file, "")
     EXPECT_EQ(take_told(&told), kCRLFileLinked | kCRLFileDeleted);
     give_up(source);
     (void)close(file);
-    leave_scratch(folder);
+    scratch_leave(folder);
 }

@@ -4,7 +4,7 @@ import CoreRunLoopServices
 import Testing
 
 /// A thread of its own with a loop that runs until the test is over.
-private func withLoop<Value: Sendable>(_ body: @Sendable (RunLoop) async throws -> Value) async throws -> Value {
+func withLoop<Value: Sendable>(_ body: @Sendable (RunLoop) async throws -> Value) async throws -> Value {
     let (loops, found) = AsyncStream<RunLoop>.makeStream()
     let stop = RunLoop.StopToken()
     let thread = Thread {

@@ -3,9 +3,16 @@
 #define _GNU_SOURCE
 #include "File/notify_kernel.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "Support/uncancelled.h"
@@ -52,7 +59,94 @@ static int linux_close(int descriptor)
     return result_of(uncancelled(close(descriptor)));
 }
 
-const struct notify_kernel notify_kernel_linux = {linux_notify_create, linux_notify_read, linux_watch_add, linux_watch_remove,
-                                                  linux_file_open,     linux_file_status, linux_close};
-struct notify_kernel notify_kernel = {linux_notify_create, linux_notify_read, linux_watch_add, linux_watch_remove,
-                                      linux_file_open,     linux_file_status, linux_close};
+static int linux_notify_pending(int notify)
+{
+    int count = 0;
+
+    return ioctl(notify, FIONREAD, &count) < 0 ? -errno : count;
+}
+
+static int linux_folder_open(const char *path, bool follows)
+{
+    return result_of(uncancelled(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW))));
+}
+
+static int linux_folder_list(int folder, bool (*each)(void *info, const char *name, unsigned char type), void *info)
+{
+    int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0);
+    DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+    const struct dirent *entry;
+    int result;
+
+    if (!directory) {
+        result = -errno;
+        if (copy >= 0) {
+            (void)uncancelled(close(copy));
+        }
+        return result;
+    }
+    do {
+        errno = 0;
+        entry = uncancelled(readdir(directory));
+        result = entry ? 0 : -errno;
+    } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || each(info, entry->d_name, entry->d_type)));
+    (void)uncancelled(closedir(directory));
+    return result;
+}
+
+static int linux_name_status(int folder, const char *name, struct stat *ret_status)
+{
+    return result_of(fstatat(folder < 0 ? AT_FDCWD : folder, name, ret_status, AT_SYMLINK_NOFOLLOW));
+}
+
+static int linux_set_create(void)
+{
+    return result_of(epoll_create1(EPOLL_CLOEXEC));
+}
+
+static int linux_set_add(int set, int descriptor)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLPRI};
+
+    return result_of(epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event));
+}
+
+static int linux_alarm_create(void)
+{
+    return result_of(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+}
+
+static int linux_alarm_set(int alarm, int64_t when_ns)
+{
+    struct itimerspec setting = {{0, 0}, {(time_t)(when_ns / 1000000000), (long)(when_ns % 1000000000)}};
+
+    return result_of(timerfd_settime(alarm, TFD_TIMER_ABSTIME, &setting, NULL));
+}
+
+static int64_t linux_now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int linux_mounts_open(void)
+{
+    return result_of(uncancelled(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)));
+}
+
+static bool linux_mounts_have_changed(int mounts)
+{
+    struct pollfd watched = {mounts, POLLPRI, 0};
+
+    return uncancelled(poll(&watched, 1, 0)) > 0;
+}
+
+#define CALLS_OF_LINUX                                                                                                            \
+    linux_notify_create, linux_notify_read, linux_watch_add, linux_watch_remove, linux_file_open, linux_file_status, linux_close, \
+        linux_notify_pending, linux_folder_open, linux_folder_list, linux_name_status, linux_set_create, linux_set_add,           \
+        linux_alarm_create, linux_alarm_set, linux_now_ns, linux_mounts_open, linux_mounts_have_changed
+
+const struct notify_kernel notify_kernel_linux = {CALLS_OF_LINUX};
+struct notify_kernel notify_kernel = {CALLS_OF_LINUX};

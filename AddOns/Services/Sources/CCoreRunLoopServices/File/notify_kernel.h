@@ -8,6 +8,7 @@
 
 #include "services_link_names.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -23,6 +24,24 @@ struct notify_kernel {
     int (*file_open)(const char *path);
     int (*file_status)(int file, struct stat *ret_status);
     int (*close)(int descriptor);
+    /* How many bytes a read would find at most. */
+    int (*notify_pending)(int notify);
+    /* The folder, to be listed. The last part of the path is no link, unless `follows`. */
+    int (*folder_open)(const char *path, bool follows);
+    /* Calls `each` for all that is in the folder, with a type of <dirent.h>, until it returns false. */
+    int (*folder_list)(int folder, bool (*each)(void *info, const char *name, unsigned char type), void *info);
+    /* Of the name in the folder, without following a link; a folder of -1 is no folder, but the name a path. */
+    int (*name_status)(int folder, const char *name, struct stat *ret_status);
+    /* A wait set, to be watched by a loop, that is readable as soon as one of its descriptors is. */
+    int (*set_create)(void);
+    int (*set_add)(int set, int descriptor);
+    /* A timer, readable from a moment of the clock below until it is set again. 0: never. */
+    int (*alarm_create)(void);
+    int (*alarm_set)(int alarm, int64_t when_ns);
+    int64_t (*now_ns)(void);
+    /* Mounts: readable, with high priority, when some have changed; a poll says so once. */
+    int (*mounts_open)(void);
+    bool (*mounts_have_changed)(int mounts);
 };
 
 /* The one in use: Linux's, except in tests, which replace it before anything else runs. */

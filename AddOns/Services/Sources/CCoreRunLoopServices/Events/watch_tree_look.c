@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How folders are found and listed: see watch_tree.h. No function recurses; a tree is as deep as whoever makes it likes. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+
+#include "Events/watch_tree.h"
+#include "File/notify_kernel.h"
+#include "Support/invariant.h"
+
+enum { fd_path_size = 40 + 4 * NAME_MAX, told_most = 1 << 16 };
+
+const uint32_t watch_folder_mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF |
+                                   IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK;
+
+void watch_tree_note_incomplete(struct watch_tree *tree, struct watch_node *node)
+{
+    if (node->is_incomplete || node->watch < 0) {
+        return;
+    }
+    if (tree->incomplete_count == tree->incomplete_size) {
+        size_t size = tree->incomplete_size * 2 + 16;
+        int *larger = realloc(tree->incomplete, size * sizeof(int));
+
+        if (!larger) {
+            tree->must_rescan = true;
+            return;
+        }
+        tree->incomplete = larger;
+        tree->incomplete_size = size;
+    }
+    node->is_incomplete = true;
+    tree->incomplete[tree->incomplete_count++] = node->watch;
+}
+
+/* ---- a folder that is known to be the node's ---- */
+
+static int watch_at(const struct watch_tree *tree, int folder, const char *name)
+{
+    char path[fd_path_size];
+    int length = snprintf(path, sizeof path, "/proc/self/fd/%d/%s", folder, name);
+
+    return length < (int)sizeof path ? notify_kernel.watch_add(tree->notify, path, watch_folder_mask) : -ENAMETOOLONG;
+}
+
+/* Returns false if it is another folder than the node's, and no error that comes again. */
+static bool is_folder_of(struct watch_tree *tree, const struct watch_node *node, int folder)
+{
+    int watch = watch_at(tree, folder, ".");
+
+    if (watch != node->watch && watch >= 0 && !watch_tree_find_watch(tree, watch)) {
+        (void)notify_kernel.watch_remove(tree->notify, watch);
+    }
+    return watch == node->watch;
+}
+
+/* Returns the open folder, or a negative errno. */
+static int open_node(struct watch_tree *tree, struct watch_node *node)
+{
+    const char *path = watch_tree_path(tree, node, NULL);
+    int folder = path ? notify_kernel.folder_open(path, node->is_root) : -ENOENT;
+
+    if (folder >= 0 && !is_folder_of(tree, node, folder)) {
+        (void)notify_kernel.close(folder);
+        folder = -ENOENT;
+    }
+    if (folder == -ENOENT || folder == -ENOTDIR || folder == -ELOOP) {
+        watch_tree_note_incomplete(tree, node);
+    } else if (folder == -EACCES) {
+        node->is_denied = true;
+    } else if (folder < 0) {
+        watch_tree_tell_lost(tree, node);
+        if (folder != -ENAMETOOLONG) { /* which does not pass */
+            watch_tree_note_incomplete(tree, node);
+        }
+    }
+    return folder;
+}
+
+/* ---- a folder in it ---- */
+
+bool watch_tree_excludes(struct watch_tree *tree, const struct watch_node *node, const char *name)
+{
+    const char *path = tree->excluded_count > 0 ? watch_tree_path(tree, node, name) : NULL;
+
+    for (size_t i = 0; path && i < tree->excluded_count; i++) {
+        if (strcmp(path, tree->excluded[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_in(const struct watch_node *node, const struct watch_node *around)
+{
+    while (node && node != around) {
+        node = node->parent;
+    }
+    return node;
+}
+
+/*
+ * A folder that was found has a node elsewhere. It has been moved, unless it is still there as well: then it is one that is mounted in two
+ * places, and stays where it was found first.
+ */
+static bool has_moved(struct watch_tree *tree, const struct watch_node *node, const struct watch_node *parent, int folder, const char *name)
+{
+    struct stat here;
+    struct stat there;
+    int around;
+    bool is_still_there;
+
+    if (node->is_root || is_in(parent, node)) {
+        return false;
+    }
+    around = node->parent ? open_node(tree, node->parent) : -1;
+    if (around < 0) {
+        return true;
+    }
+    is_still_there = notify_kernel.name_status(around, node->name, &there) >= 0 && notify_kernel.name_status(folder, name, &here) >= 0 &&
+                     here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    (void)notify_kernel.close(around);
+    return !is_still_there || (node->parent == parent && strcmp(node->name, name) == 0);
+}
+
+static void note_no_watch(struct watch_tree *tree, struct watch_node *parent, struct watch_node *child, int error)
+{
+    if (error == -ENOENT || error == -ENOTDIR) {
+        if (child) {
+            watch_tree_detach(tree, child);
+        }
+    } else if (error != -EACCES) {
+        watch_tree_tell_lost(tree, parent);
+        if (error == -ENOSPC) {
+            watch_tree_complain();
+        }
+    }
+}
+
+enum placing { placed_nothing, placed_as_before, placed_moved, placed_new };
+
+/* Watches the folder of that name, if it is one, and sees to it that its node is here. */
+static struct watch_node *place_child(struct watch_tree *tree, struct watch_node *parent, int folder, const char *name,
+                                      enum placing *ret_placing)
+{
+    struct watch_node *child = watch_tree_find_child(tree, parent, name);
+    struct watch_node *found;
+    int watch;
+
+    *ret_placing = placed_nothing;
+    if (watch_tree_excludes(tree, parent, name)) {
+        return NULL;
+    }
+    watch = watch_at(tree, folder, name);
+    if (watch < 0) {
+        note_no_watch(tree, parent, child, watch);
+        return NULL;
+    }
+    found = watch_tree_find_watch(tree, watch);
+    if (found && found == child) {
+        *ret_placing = placed_as_before;
+        return child;
+    }
+    if (found && !has_moved(tree, found, parent, folder, name)) {
+        *ret_placing = placed_moved; /* for what is told */
+        return NULL;
+    }
+    if (child) {
+        watch_tree_detach(tree, child);
+    }
+    if (found) {
+        if (!watch_tree_move(tree, found, parent, name)) {
+            watch_tree_tell_lost(tree, parent);
+            watch_tree_note_incomplete(tree, parent);
+            return NULL;
+        }
+        *ret_placing = placed_moved;
+        return found;
+    }
+    found = watch_tree_add_child(tree, parent, name, watch);
+    if (!found) {
+        (void)notify_kernel.watch_remove(tree->notify, watch);
+        watch_tree_tell_lost(tree, parent);
+        watch_tree_note_incomplete(tree, parent);
+    }
+    *ret_placing = found ? placed_new : placed_nothing;
+    return found;
+}
+
+/* ---- listing ---- */
+
+struct listing {
+    struct watch_tree *tree;
+    struct watch_node *node;
+    struct watch_node *work; /* a stack of folders to be listed */
+    int folder;
+    enum scan_kind kind; /* of the first folder */
+    bool is_first;
+    bool goes_down;
+};
+
+/* An entry of the table of told names. */
+struct told_name {
+    struct name_entry entry;
+    char name[];
+};
+
+static void note_told(struct watch_tree *tree, const struct watch_node *node, const char *name)
+{
+    size_t size = strlen(name) + 1;
+    bool has_room = tree->told.count < told_most && !name_table_find(&tree->told, node, name);
+    struct told_name *told = has_room ? malloc(sizeof *told + size) : NULL;
+
+    if (told) { /* else it is told twice */
+        memcpy(told->name, name, size);
+        name_table_add(&tree->told, &told->entry, node, told->name);
+    }
+}
+
+static bool is_folder(int folder, const char *name, unsigned char type)
+{
+    struct stat status;
+
+    return type == DT_DIR || (type == DT_UNKNOWN && notify_kernel.name_status(folder, name, &status) == 0 && S_ISDIR(status.st_mode));
+}
+
+static bool list_name(void *info, const char *name, unsigned char type)
+{
+    struct listing *listing = info;
+    struct watch_tree *tree = listing->tree;
+    bool is_dir = is_folder(listing->folder, name, type);
+    enum placing placing = placed_nothing;
+    struct watch_node *child = is_dir ? place_child(tree, listing->node, listing->folder, name, &placing) : NULL;
+    bool tells = listing->kind == scan_all || (listing->kind == scan_new_folders && placing > placed_as_before);
+    FSEventStreamEventFlags flags = kFSEventStreamEventFlagItemCreated;
+
+    if (child) {
+        child->stamp = tree->stamp;
+        if (placing == placed_new || listing->goes_down) {
+            child->tells = tells;
+            child->next_work = listing->work;
+            listing->work = child;
+        }
+    }
+    if (tells && !watch_tree_excludes(tree, listing->node, name)) {
+        flags |= placing == placed_moved ? kFSEventStreamEventFlagItemRenamed : 0; /* what is in it is not told */
+        watch_tree_tell(tree, listing->node, name, flags | (is_dir ? kFSEventStreamEventFlagItemIsDir : 0));
+        note_told(tree, listing->node, name);
+    }
+    return true;
+}
+
+static void list_node(struct listing *listing)
+{
+    struct watch_tree *tree = listing->tree;
+    int result;
+
+    listing->folder = open_node(tree, listing->node);
+    if (listing->folder < 0) {
+        return;
+    }
+    tree->stamp++;
+    result = notify_kernel.folder_list(listing->folder, list_name, listing);
+    (void)notify_kernel.close(listing->folder);
+    if (result < 0) {
+        watch_tree_tell_lost(tree, listing->node);
+        watch_tree_note_incomplete(tree, listing->node);
+        return;
+    }
+    for (struct watch_node *child = listing->node->first_child, *next; child; child = next) {
+        next = child->next;
+        if (child->stamp != tree->stamp) {
+            watch_tree_detach(tree, child);
+        }
+    }
+}
+
+void watch_tree_scan(struct watch_tree *tree, struct watch_node *node, enum scan_kind kind, bool goes_down)
+{
+    struct listing listing = {.tree = tree, .work = node, .kind = kind, .is_first = true, .goes_down = goes_down};
+
+    node->next_work = NULL;
+    while (listing.work) {
+        listing.node = listing.work;
+        listing.work = listing.node->next_work;
+        if (!listing.is_first) {
+            listing.kind = listing.node->tells ? scan_all : scan_quiet;
+        }
+        listing.is_first = false;
+        list_node(&listing);
+    }
+}
+
+void watch_tree_look(struct watch_tree *tree, struct watch_node *node, const char *name, enum scan_kind kind)
+{
+    enum placing placing;
+    int folder = open_node(tree, node);
+    struct watch_node *child;
+
+    if (folder < 0) {
+        return;
+    }
+    child = place_child(tree, node, folder, name, &placing);
+    (void)notify_kernel.close(folder);
+    if (placing == placed_new) {
+        watch_tree_scan(tree, child, kind, false);
+    }
+}
