@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of events: what they tell of paths that come, go and are no folders, of a kernel that has no room, and in the child of a fork. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -368,6 +369,43 @@ TEST(a_full_queue_is_told_once_and_the_stream_goes_on, "")
     scratch_make_file("file");
     events_probe_flush(&probe);
     EXPECT(events_probe_flags(&probe, in(folder, "file")) & kFSEventStreamEventFlagItemCreated);
+    events_probe_end(&probe);
+    scratch_leave(folder);
+}
+
+static bool moves_while_listed;
+
+/* The folder "one" gets another name while the folder around it is listed, and is found under both. */
+static int list_moving(int folder, bool (*each)(void *info, const char *name, unsigned char type), void *info)
+{
+    if (moves_while_listed && access("one", F_OK) == 0) {
+        moves_while_listed = false;
+        (void)(each(info, "one", DT_DIR) && rename("one", "two") == 0 && each(info, "two", DT_DIR));
+        return 0;
+    }
+    return notify_kernel_linux.folder_list(folder, each, info);
+}
+
+TEST(a_folder_that_is_moved_while_all_is_listed_is_listed_once, "")
+{
+    char folder[scratch_size];
+    struct events_probe probe;
+
+    notify_kernel.notify_read = read_overflow;
+    notify_kernel.notify_pending = much_pending;
+    notify_kernel.notify_create = create_and_note;
+    notify_kernel.folder_list = list_moving;
+    scratch_enter(folder);
+    scratch_make_folder("one");
+    REQUIRE(events_probe_start(&probe, folder, kFSEventStreamEventIdSinceNow, kFSEventStreamCreateFlagFileEvents));
+    moves_while_listed = true;
+    flood_reads = 1;
+    events_probe_flush(&probe);
+    EXPECT(!moves_while_listed && events_probe_flags(&probe, folder) & must_scan);
+    events_probe_forget(&probe);
+    scratch_make_file("two/file");
+    events_probe_flush(&probe);
+    EXPECT(events_probe_flags(&probe, in(folder, "two/file")) & kFSEventStreamEventFlagItemCreated);
     events_probe_end(&probe);
     scratch_leave(folder);
 }

@@ -35,6 +35,7 @@ struct watch_node {
     int watch; /* -1: the kernel has ended it */
     uint32_t stamp; /* of the last listing that has found it */
     bool is_root;
+    bool is_to_list; /* in the list of those to be listed */
     bool tells; /* the listing to come tells what it finds */
     bool is_incomplete; /* its watch is in `incomplete` */
     bool is_denied; /* it could not be listed */

@@ -55,7 +55,7 @@ static bool is_folder_of(struct watch_tree *tree, const struct watch_node *node,
     if (watch != node->watch && watch >= 0 && !watch_tree_find_watch(tree, watch)) {
         (void)notify_kernel.watch_remove(tree->notify, watch);
     }
-    return watch == node->watch;
+    return watch >= 0 && watch == node->watch;
 }
 
 /* Returns the open folder, or a negative errno. */
@@ -228,6 +228,16 @@ static bool is_folder(int folder, const char *name, unsigned char type)
     return type == DT_DIR || (type == DT_UNKNOWN && notify_kernel.name_status(folder, name, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
+/* A folder that is moved while others are listed is found again. */
+static void add_work(struct listing *listing, struct watch_node *node)
+{
+    if (!node->is_to_list) {
+        node->is_to_list = true;
+        node->next_work = listing->work;
+        listing->work = node;
+    }
+}
+
 static bool list_name(void *info, const char *name, unsigned char type)
 {
     struct listing *listing = info;
@@ -242,8 +252,7 @@ static bool list_name(void *info, const char *name, unsigned char type)
         child->stamp = tree->stamp;
         if (placing == placed_new || listing->goes_down) {
             child->tells = tells;
-            child->next_work = listing->work;
-            listing->work = child;
+            add_work(listing, child);
         }
     }
     if (tells && !watch_tree_excludes(tree, listing->node, name)) {
@@ -281,12 +290,13 @@ static void list_node(struct listing *listing)
 
 void watch_tree_scan(struct watch_tree *tree, struct watch_node *node, enum scan_kind kind, bool goes_down)
 {
-    struct listing listing = {.tree = tree, .work = node, .kind = kind, .is_first = true, .goes_down = goes_down};
+    struct listing listing = {.tree = tree, .kind = kind, .is_first = true, .goes_down = goes_down};
 
-    node->next_work = NULL;
+    add_work(&listing, node);
     while (listing.work) {
         listing.node = listing.work;
         listing.work = listing.node->next_work;
+        listing.node->is_to_list = false;
         if (!listing.is_first) {
             listing.kind = listing.node->tells ? scan_all : scan_quiet;
         }
