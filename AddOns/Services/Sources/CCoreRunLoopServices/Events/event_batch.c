@@ -63,7 +63,7 @@ static CFStringRef copy_string(const char *path, bool *ret_is_whole)
 
         *ret_is_whole = false;
         slash = memrchr(path, '/', length);
-        length = slash ? (size_t)(slash - path) : 0;
+        length = slash ? (size_t)(slash - path) + (slash == path && length > 1) : 0; /* of the root, its slash */
     }
     return string;
 }
