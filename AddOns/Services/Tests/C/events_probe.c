@@ -54,15 +54,22 @@ CFArrayRef events_probe_copy_paths(const char *path)
 
 bool events_probe_start(struct events_probe *probe, const char *path, FSEventStreamEventId since, FSEventStreamCreateFlags flags)
 {
-    FSEventStreamContext context = {.info = probe};
-    FSEventStreamCallback callback = flags & kFSEventStreamCreateFlagUseCFTypes ? note_objects : note_texts;
     CFArrayRef paths = events_probe_copy_paths(path);
+    bool is_started = paths && events_probe_start_all(probe, paths, since, flags);
 
-    probe->count = 0;
-    probe->stream = paths ? FSEventStreamCreate(NULL, callback, &context, paths, since, 0, flags) : NULL;
     if (paths) {
         CFRelease(paths);
     }
+    return is_started;
+}
+
+bool events_probe_start_all(struct events_probe *probe, CFArrayRef paths, FSEventStreamEventId since, FSEventStreamCreateFlags flags)
+{
+    FSEventStreamContext context = {.info = probe};
+    FSEventStreamCallback callback = flags & kFSEventStreamCreateFlagUseCFTypes ? note_objects : note_texts;
+
+    probe->count = 0;
+    probe->stream = FSEventStreamCreate(NULL, callback, &context, paths, since, 0, flags);
     if (!probe->stream) {
         return false;
     }

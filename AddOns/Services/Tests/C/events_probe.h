@@ -18,6 +18,7 @@ struct events_probe {
 
 /* Makes a stream of the path, schedules and starts it. Returns false where one of these is refused. */
 bool events_probe_start(struct events_probe *probe, const char *path, FSEventStreamEventId since, FSEventStreamCreateFlags flags);
+bool events_probe_start_all(struct events_probe *probe, CFArrayRef paths, FSEventStreamEventId since, FSEventStreamCreateFlags flags);
 /* Has all told that has happened. */
 void events_probe_flush(struct events_probe *probe);
 /* The flags that were told of the path, all together; 0: none was. */
