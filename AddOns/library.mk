@@ -8,8 +8,8 @@
 #   NAME_FUZZ_PARTS sources that its fuzz targets need besides those of the library
 #   NAME_TEST_FLAGS flags of the compiler for its tests, and NAME_JOBS how many of its tests run at once
 # and then $(call add_on_library,FOLDER) or $(call add_on_library,FOLDER,NAME). HAS_NAME is empty where a package is missing; the wing is then
-# passed over with one line. The folder has Sources/CCoreRunLoopFOLDER (with folders in it, but no deeper), Tests/C, Fuzz, corerunloop-NAME.pc.in,
-# and packages for `make deps-FOLDER`, in small letters, if it needs any.
+# passed over with one line. The folder has Sources/CCoreRunLoopFOLDER and Tests/C (with folders in them, but no deeper), Fuzz,
+# corerunloop-NAME.pc.in, and packages for `make deps-FOLDER`, in small letters, if it needs any.
 
 # What is built for another architecture finds no library there, as pkg-config does not know that architecture's.
 has_packages = $(if $(strip $(1)),$(if $(TOOLS),,$(shell pkg-config --exists $(1) 2> /dev/null && echo yes)),yes)
@@ -31,7 +31,7 @@ $(1)_LIBS := $$(if $$($(1)_PACKAGES),$$(if $$(HAS_$(1)),$$(shell pkg-config --li
 $(1)_SOURCES := $$(sort $$(wildcard $$($(1)_FOLDER)/*.c $$($(1)_FOLDER)/*/*.c))
 $(1)_OBJECTS := $$($(1)_SOURCES:$$($(1)_FOLDER)/%.c=$$(B)/$(1)/%.o)
 $(1)_TESTING := $$($(1)_SOURCES:$$($(1)_FOLDER)/%.c=$$(B)/$(1)-testing/%.o)
-$(1)_TESTS := $$(patsubst AddOns/$(2)/Tests/C/%.c,$$(B)/$(1)-tests/%.o,$$(sort $$(wildcard AddOns/$(2)/Tests/C/*.c)))
+$(1)_TESTS := $$(patsubst AddOns/$(2)/Tests/C/%.c,$$(B)/$(1)-tests/%.o,$$(sort $$(wildcard AddOns/$(2)/Tests/C/*.c AddOns/$(2)/Tests/C/*/*.c)))
 $(1)_SHARED := $$(B)/libcorerunloop-$(1).so.$$(SOVERSION)
 $(1)_STATIC := $$(B)/libcorerunloop-$(1).a
 $(1)_RUNNER := $$(B)/run-tests-$(1)
