@@ -50,8 +50,8 @@ extension ChildProcess {
     /// What remains when the closure returns is closed, so that a child that reads to the end of its input ends. One that a thrown error
     /// leaves behind is ended.
     ///
-    /// The closure gets the child, its standard output, such as `ByteStream.lines`, and its standard input. The other parameters are those of
-    /// `run` with an output.
+    /// The closure gets the child, its standard output, such as `ByteStream.lines`, and its standard input. The other parameters are
+    /// those of `run` with an output.
     ///
     /// - Returns: What the closure returned, and how the child ended.
     public static func run<Value: Sendable>(
