@@ -10,7 +10,7 @@ import shutil
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TUTORIAL = os.path.join(ROOT, "docs", "tutorial.md")
 COOKBOOK = os.path.join(ROOT, "docs", "cookbook.md")
-PROGRAMS = (TUTORIAL, COOKBOOK)
+PROGRAMS = (TUTORIAL, COOKBOOK, os.path.join(ROOT, "Sources/CoreRunLoop/CoreRunLoop.docc/Tutorial.md"))
 # Swift modules that import C need these to find their C targets again.
 SHIMS = ("CoreRunLoopShims", "CoreRunLoopFoundationShims", "CoreRunLoopTestingShims", "CoreRunLoopExecutorsShims", "CoreRunLoopMainHook")
 

@@ -50,8 +50,9 @@ extension ChildProcess {
     /// What remains when the closure returns is closed, so that a child that reads to the end of its input ends. One that a thrown error
     /// leaves behind is ended.
     ///
-    /// - Parameters: As `run` with an output has them.
-    ///   - body: Gets the child, its standard output, such as ``ByteStream/lines(maxLength:timeout:)``, and its standard input.
+    /// The closure gets the child, its standard output, such as `ByteStream.lines`, and its standard input. The other parameters are
+    /// those of `run` with an output.
+    ///
     /// - Returns: What the closure returned, and how the child ended.
     public static func run<Value: Sendable>(
         _ executable: Executable, arguments: [String] = [], environment: Environment = .inherit, workingDirectory: String? = nil,

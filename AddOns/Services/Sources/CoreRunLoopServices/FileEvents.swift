@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events of files for tasks. Each iterator has an FSEventStream of its own; what the loop tells waits in the box `UntoldFileEvents`, which is
-// bounded.
+// Events of files for tasks. Each iterator has an FSEventStream of its own; what the loop tells waits in the box `UntoldFileEvents`,
+// which is bounded.
 
 import CCoreRunLoop
 public import CoreRunLoop
@@ -15,8 +15,8 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Watching begins with the iteration, and ends when its iterator is gone or its task is cancelled. A task that does not keep up gets one event
-/// with ``Flags/mustScan`` for each path in the place of what it missed. The loop has to run in its common modes.
+/// Watching begins with the iteration, and ends when its iterator is gone or its task is cancelled. A task that does not keep up gets
+/// one event with ``Flags/mustScan`` for each path in the place of what it missed. The loop has to run in its common modes.
 ///
 /// The corresponding C type is `FSEventStreamRef`.
 public struct FileEvents: AsyncSequence, Sendable {
