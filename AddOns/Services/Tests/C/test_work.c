@@ -231,6 +231,44 @@ static int count_start(void *(*function)(void *info))
     return linux_start(function);
 }
 
+static pthread_key_t thread_end;
+static sem_t ended_threads;
+
+static void note_end(void *unused)
+{
+    (void)unused;
+    (void)sem_post(&ended_threads);
+}
+
+static void note_end_later(struct work_probe *probe)
+{
+    EXPECT(pthread_setspecific(thread_end, probe) == 0);
+}
+
+static bool wait_no_time(pthread_mutex_t *mutex)
+{
+    (void)mutex;
+    return false;
+}
+
+TEST(a_thread_that_was_idle_for_too_long_has_ended, "")
+{
+    REQUIRE(sem_init(&ended_threads, 0, 0) == 0 && pthread_key_create(&thread_end, note_end) == 0);
+    linux_start = work_kernel.thread_start;
+    work_kernel.thread_start = count_start;
+    work_kernel.idle_wait = wait_no_time;
+    for (int i = 1; i <= 3; i++) {
+        struct work_probe probe = {.during = note_end_later};
+
+        work_probe_give_away(&probe, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+        EXPECT_EQ(run_to_end(), kCFRunLoopRunFinished);
+        while (sem_wait(&ended_threads) != 0) {
+        }
+        EXPECT_EQ(probe.releases, 1);
+        EXPECT_EQ(started, i);
+    }
+}
+
 static void check_threads(unsigned (*processors)(void), int expected)
 {
     static struct work_probe probes[200];
@@ -324,6 +362,39 @@ TEST(a_loop_that_has_ended_takes_no_work, "")
     EXPECT(!work_probe_give(&probe, (CFRunLoopRef)probe.context, kCFRunLoopDefaultMode));
     EXPECT_EQ(probe.releases, 1);
     CFRelease(probe.context);
+    work_steps_end();
+}
+
+static CFStringRef copy_name(const void *info)
+{
+    (void)info;
+    return CFRetain(CFSTR("the context's name"));
+}
+
+static bool is_described(CFTypeRef object, CFStringRef as)
+{
+    CFStringRef text = CFCopyDescription(object);
+    bool result = CFStringFind(text, as, 0).location != kCFNotFound;
+
+    CFRelease(text);
+    return result;
+}
+
+TEST(work_and_its_loop_are_described, "")
+{
+    CRLSourceContext context = {.copyDescription = copy_name};
+    CRLWorkRef work;
+
+    work_steps_begin(0);
+    work = CRLRunLoopPerformInBackground(CFRunLoopGetCurrent(), kCFRunLoopDefaultMode, free, NULL, &context);
+    REQUIRE(work);
+    EXPECT(is_described(work, CFSTR("state = waiting, context = the context's name")));
+    EXPECT(is_described(CFRunLoopGetCurrent(), CFSTR("ends of background work")));
+    EXPECT(CRLWorkCancel(work));
+    EXPECT(is_described(work, CFSTR("state = ended")));
+    EXPECT_EQ(run_to_end(), kCFRunLoopRunFinished);
+    EXPECT(is_described(work, CFSTR("state = told")));
+    CFRelease(work);
     work_steps_end();
 }
 

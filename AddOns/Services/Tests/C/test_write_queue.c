@@ -2,6 +2,7 @@
 /* Write queues before sockets: order, the limit, the mark, the counts, and who is gone first. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "Loop/loop_probe.h"
+#include "Write/write_kernel.h"
 #include "write_probe.h"
 
 enum { large = 1 << 20 };
@@ -156,6 +158,66 @@ TEST(a_socket_that_another_thread_invalidates_ends_the_wait, "")
     EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1e9, false), kCFRunLoopRunFinished);
     probe_thread_join(&thread);
     EXPECT(write_probe_read(&probe, SIZE_MAX));
+    write_probe_end(&probe);
+}
+
+static void invalidate_after_waiting(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *socket)
+{
+    (void)observer;
+    (void)activity;
+    CFSocketInvalidate(socket);
+}
+
+/* The loop has found room by then, and calls the queue. */
+TEST(a_socket_that_is_invalidated_within_the_pass_writes_nothing_more, "")
+{
+    struct write_probe probe = {.peer = -1};
+    CFRunLoopObserverContext context = {0};
+    CFRunLoopObserverRef observer;
+    uint64_t written;
+
+    write_probe_begin(&probe, large, 0, kCFSocketNoCallBack);
+    write_probe_fill(&probe);
+    written = write_probe_counts(&probe).written;
+    EXPECT(!write_probe_read(&probe, SIZE_MAX));
+    context.info = probe.socket;
+    observer = CFRunLoopObserverCreate(NULL, kCFRunLoopAfterWaiting, true, 0, invalidate_after_waiting, &context);
+    CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, kCFRunLoopDefaultMode);
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1e9, false), kCFRunLoopRunFinished);
+    EXPECT(write_probe_read(&probe, SIZE_MAX));
+    EXPECT_EQ(probe.seen, written);
+    EXPECT_EQ(write_probe_counts(&probe).error, EBADF);
+    EXPECT_TRACE(&probe.told, "");
+    CFRunLoopObserverInvalidate(observer);
+    CFRelease(observer);
+    write_probe_end(&probe);
+}
+
+static CFSocketRef copied_socket;
+static int (*linux_copy)(int descriptor);
+static int last_copy;
+
+static int invalidate_and_copy(int descriptor)
+{
+    last_copy = linux_copy(descriptor);
+    CFSocketInvalidate(copied_socket);
+    return last_copy;
+}
+
+/* By another thread, between the look at its number and the copy, which may be another file's. */
+TEST(a_socket_that_is_invalidated_while_it_is_copied_is_not_written, "")
+{
+    struct write_probe probe = {.peer = -1};
+
+    write_probe_begin(&probe, large, 0, kCFSocketNoCallBack);
+    copied_socket = probe.socket;
+    linux_copy = write_kernel.descriptor_copy;
+    write_kernel.descriptor_copy = invalidate_and_copy;
+    EXPECT_EQ(write_probe_ask(&probe, 10), kCRLWriteFailed);
+    EXPECT_EQ(errno, EBADF);
+    EXPECT(last_copy >= 0 && fcntl(last_copy, F_GETFD) < 0); /* it is closed */
+    EXPECT(write_probe_read(&probe, SIZE_MAX));
+    EXPECT_EQ(probe.seen, 0);
     write_probe_end(&probe);
 }
 

@@ -72,6 +72,21 @@ TEST(a_stream_whose_reader_is_gone_fails, "")
     write_probe_end(&probe);
 }
 
+TEST(a_stream_that_has_failed_before_takes_nothing, "")
+{
+    struct write_probe probe = {.peer = -1};
+
+    write_probe_begin_stream(&probe, large, 0);
+    EXPECT(CFWriteStreamOpen(probe.stream));
+    close(probe.peer);
+    probe.peer = dup(0);
+    EXPECT_EQ(CFWriteStreamWrite(probe.stream, (const UInt8 *)"x", 1), -1);
+    EXPECT_EQ(write_probe_ask(&probe, 1), kCRLWriteFailed);
+    EXPECT_EQ(errno, EPIPE);
+    EXPECT_EQ(write_probe_counts(&probe).error, EPIPE);
+    write_probe_end(&probe);
+}
+
 TEST(a_closed_stream_takes_nothing, "")
 {
     struct write_probe probe = {.peer = -1};
