@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Race.all) func `no seed finds anything in the right one`(race: Race) async {
+    @Test(.serialized, arguments: Race.all) func `no seed finds anything in the right one`(race: Race) async {
         let failure = await Seed.firstFailure(among: 1...1000, race.right)
         #expect(failure == nil, "\(race)")
     }

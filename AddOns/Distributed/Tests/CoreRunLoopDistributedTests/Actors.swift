@@ -80,10 +80,10 @@ distributed actor Ear: Listener {
     distributed func hear(_ text: String) { heard.yield(text) }
 }
 
-/// Two systems, as two processes have them, and a name that nobody else has.
+/// Two systems, as two processes have them, and a name that nobody else has. Tests that take long may keep all threads of the pool busy.
 func withTwo(_ body: (_ here: MessagePortActorSystem, _ there: MessagePortActorSystem, _ name: String) async throws -> Void) async throws {
-    let here = try MessagePortActorSystem()
-    let there = try MessagePortActorSystem()
+    let here = try MessagePortActorSystem(timeLimit: .seconds(600))
+    let there = try MessagePortActorSystem(timeLimit: .seconds(600))
     defer {
         here.close()
         there.close()
