@@ -134,14 +134,17 @@ static void fall_asleep(struct stall *stall)
 static bool is_withheld(const struct stall *stall)
 {
     const struct run *run = stall->loop->innermost_run;
+    uint32_t count = atomic_load_explicit(&stall->request_count, memory_order_relaxed);
 
-    return stall->request_count > 0 && run && run->mode != (run->outer ? run->outer->mode : stall->loop->default_mode);
+    return count > 0 && run && run->mode != (run->outer ? run->outer->mode : stall->loop->default_mode);
 }
 
 static void begin_request(struct stall *stall, uint64_t message, const char *port)
 {
-    if (stall->request_count < stall_requests_most) {
-        struct stall_request *request = &stall->requests[stall->request_count];
+    uint32_t count = atomic_load_explicit(&stall->request_count, memory_order_relaxed);
+
+    if (count < stall_requests_most) {
+        struct stall_request *request = &stall->requests[count];
 
         lock_take(&stall_lock);
         (void)snprintf(request->port, sizeof request->port, "%s", port);
@@ -149,14 +152,15 @@ static void begin_request(struct stall *stall, uint64_t message, const char *por
         request->since_ns = kernel.monotonic_ns();
         lock_drop(&stall_lock);
     }
-    atomic_signal_fence(memory_order_seq_cst);
-    stall->request_count = stall->request_count + 1;
+    atomic_store_explicit(&stall->request_count, count + 1, memory_order_release); /* the signal's handler sees no half of a name */
 }
 
 static void end_request(struct stall *stall)
 {
-    stall->request_count = stall->request_count > 0 ? stall->request_count - 1 : 0;
-    if (stall->request_count == 0 && stall->depth == 0) {
+    uint32_t count = atomic_load_explicit(&stall->request_count, memory_order_relaxed);
+
+    atomic_store_explicit(&stall->request_count, count > 0 ? count - 1 : 0, memory_order_relaxed);
+    if (count <= 1 && stall->depth == 0) {
         fall_asleep(stall);
     }
 }
@@ -262,7 +266,7 @@ static void leave_run(struct stall *stall, const struct run *run)
     if (!run->outer) {
         fall_asleep(stall);
         stall->depth = 0;
-        stall->request_count = 0;
+        atomic_store_explicit(&stall->request_count, 0, memory_order_relaxed);
     }
 }
 
@@ -319,6 +323,7 @@ static void write_report(struct stall *stall, int64_t now_ns, const void *contex
     const struct run *run = stall->loop->innermost_run;
     uint32_t depth = stall->depth < stall_callouts_most ? stall->depth : stall_callouts_most;
     int count = kernel_stall.backtrace(context, report->frames, stall_frames_most);
+    uint32_t requests = atomic_load_explicit(&stall->request_count, memory_order_relaxed);
 
     report->since_ns = awake_since(stall);
     report->noticed_ns = now_ns;
@@ -328,8 +333,8 @@ static void write_report(struct stall *stall, int64_t now_ns, const void *contex
     }
     copy_callout(&report->longest, &stall->longest);
     report->request.port[0] = '\0';
-    if (stall->request_count > 0 && stall->request_count <= stall_requests_most) {
-        report->request = stall->requests[stall->request_count - 1];
+    if (requests > 0 && requests <= stall_requests_most) {
+        report->request = stall->requests[requests - 1];
     }
     report->callouts = stall->callouts;
     report->frame_count = count > 0 ? (uint32_t)count : 0;

@@ -87,7 +87,7 @@ struct stall {
     volatile uint32_t callouts;
     volatile struct stall_callout begun[stall_callouts_most];
     volatile struct stall_callout longest;
-    volatile uint32_t request_count; /* one in a callout of another's wait; also of those that have no place below */
+    _Atomic uint32_t request_count; /* of the thread; one in a callout of another's wait; also of those that have no place below */
     struct stall_request requests[stall_requests_most]; /* written with stall_lock, for others to read with it */
 
     struct stall_report report; /* see the table above */

@@ -132,7 +132,7 @@ static void append_request(struct report_text *text, const struct stall *stall)
             request.port[0] = '\0';
         } else if (other != stall) {
             lock_take(&stall_lock);
-            count = other->request_count;
+            count = atomic_load_explicit(&other->request_count, memory_order_acquire);
             request.port[0] = '\0';
             if (count > 0 && count <= stall_requests_most) {
                 request = other->requests[count - 1];
