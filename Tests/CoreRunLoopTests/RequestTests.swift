@@ -12,6 +12,13 @@ import Testing
     import Musl
 #endif
 
+extension MessagePort {
+    /// With a limit that a busy machine keeps: tests that compute share two threads with those that wait for an answer.
+    fileprivate func request<Request, Reply>(_ exchange: Exchange<Request, Reply>, _ request: Request) async throws -> Reply {
+        try await self.request(exchange, request, timeout: .seconds(600))
+    }
+}
+
 private struct Refusal: Error, CustomStringConvertible { let description: String }
 
 /// Holds tasks until it is opened.

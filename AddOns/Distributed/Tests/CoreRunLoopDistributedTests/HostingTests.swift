@@ -234,8 +234,8 @@ distributed actor OnLoop {
     @Test func `runs on the loop's thread`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(name: "pinned", until: stop)
-        let there = try MessagePortActorSystem(on: loop)
-        let here = try MessagePortActorSystem()
+        let there = try MessagePortActorSystem(on: loop, timeLimit: .seconds(600))
+        let here = try MessagePortActorSystem(timeLimit: .seconds(600))
         let actor = OnLoop(actorSystem: there)
         #expect(try await OnLoop.resolve(id: actor.id, using: here).isOnItsLoop())
         #expect(try await actor.isOnItsLoop())

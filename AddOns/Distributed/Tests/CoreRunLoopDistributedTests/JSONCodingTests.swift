@@ -8,8 +8,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `A call in JSON` {
     @Test func `takes and gives values, actors and streams`() async throws {
-        let here = try MessagePortActorSystem(coding: JSONCoding())
-        let there = try MessagePortActorSystem(coding: JSONCoding())
+        let here = try MessagePortActorSystem(coding: JSONCoding(), timeLimit: .seconds(600))
+        let there = try MessagePortActorSystem(coding: JSONCoding(), timeLimit: .seconds(600))
         defer {
             here.close()
             there.close()
