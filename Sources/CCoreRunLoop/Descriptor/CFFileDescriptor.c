@@ -415,32 +415,12 @@ static void forget_source(void *object, CFRunLoopSourceRef source)
     weak_source_forget(f, &f->source, source);
 }
 
-static CFStringRef copy_source_description(const void *object)
-{
-    return CFCopyDescription(object);
-}
-
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, const void *owner, CFIndex order)
 {
     CFFileDescriptorRef f = (CFFileDescriptorRef)(uintptr_t)owner;
-    const struct descriptor_source_context context = {.info = f,
-                                                      .interest = &f->state,
-                                                      .release = object_release,
-                                                      .forget = forget_source,
-                                                      .perform = perform_descriptor,
-                                                      .copy_description = copy_source_description};
-    int descriptor = locked_read_int(item_lock(f), &f->descriptor);
-    CFRunLoopSourceRef source;
+    const struct descriptor_source_context context = {.interest = &f->state, .forget = forget_source, .perform = perform_descriptor};
 
-    if (descriptor < 0) {
-        return NULL; /* invalidated just now */
-    }
-    object_retain(f); /* the source's reference, which its release drops */
-    source = descriptor_source_create(allocator, order, descriptor, &context);
-    if (!source) {
-        object_release(f);
-    }
-    return source;
+    return descriptor_source_create_of(f, allocator, order, locked_read_int(item_lock(f), &f->descriptor), context); /* -1: just ended */
 }
 
 CFRunLoopSourceRef CFFileDescriptorCreateRunLoopSource(CFAllocatorRef allocator, CFFileDescriptorRef f, CFIndex order)

@@ -12,7 +12,5 @@ EXCLUDES(the_item_lock) bool host_schedule_add(CFHostRef host, CFRunLoopRef loop
 EXCLUDES(the_item_lock) void host_schedule_remove(CFHostRef host, CFRunLoopRef loop, CFStringRef mode);
 /* Has the host's source performed. */
 EXCLUDES(the_item_lock) void host_schedule_signal(CFHostRef host);
-/* Nothing else refers to the host. */
-void host_schedule_end(CFHostRef host);
 
 #endif

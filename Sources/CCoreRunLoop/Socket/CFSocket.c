@@ -394,34 +394,13 @@ static void left_mode(void *object, CFRunLoopRef loop, CFStringRef mode)
     socket_publish_interest(s);
 }
 
-static CFStringRef copy_source_description(const void *object)
-{
-    return CFCopyDescription(object);
-}
-
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, const void *owner, CFIndex order)
 {
     CFSocketRef s = (CFSocketRef)(uintptr_t)owner;
-    const struct descriptor_source_context context = {.info = s,
-                                                      .release = object_release,
-                                                      .forget = forget_source,
-                                                      .perform = socket_perform,
-                                                      .copy_description = copy_source_description,
-                                                      .schedule = joined_mode,
-                                                      .cancel = left_mode,
-                                                      .is_version_0 = true};
-    int native = locked_read_int(item_lock(s), &s->native);
-    CFRunLoopSourceRef source;
+    const struct descriptor_source_context context = {
+        .forget = forget_source, .perform = socket_perform, .schedule = joined_mode, .cancel = left_mode, .is_version_0 = true};
 
-    if (native < 0) {
-        return NULL; /* invalidated just now */
-    }
-    object_retain(s); /* the source's reference, which its release drops */
-    source = descriptor_source_create(allocator, order, native, &context);
-    if (!source) {
-        object_release(s);
-    }
-    return source;
+    return descriptor_source_create_of(s, allocator, order, locked_read_int(item_lock(s), &s->native), context); /* -1: just ended */
 }
 
 CFRunLoopSourceRef CFSocketCreateRunLoopSource(CFAllocatorRef allocator, CFSocketRef s, CFIndex order)

@@ -32,6 +32,22 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
     return source;
 }
 
+CFRunLoopSourceRef descriptor_source_create_of(CFTypeRef object, CFAllocatorRef allocator, CFIndex order, int descriptor,
+                                               struct descriptor_source_context context)
+{
+    CFRunLoopSourceRef source;
+
+    context.info = (void *)(uintptr_t)object;
+    context.release = object_release;
+    context.copy_description = CFCopyDescription;
+    object_retain(object); /* the source's reference */
+    source = descriptor >= 0 ? descriptor_source_create(allocator, order, descriptor, &context) : NULL;
+    if (!source) {
+        object_release(object);
+    }
+    return source;
+}
+
 bool descriptor_source_is_held(CFRunLoopSourceRef source)
 {
     for (const struct binding *binding = &source->first_binding; binding;

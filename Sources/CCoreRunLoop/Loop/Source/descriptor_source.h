@@ -46,6 +46,13 @@ struct descriptor_source_context {
 CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor,
                                             const struct descriptor_source_context *context);
 
+/*
+ * The same with `object`, which performs, for info: the source has a reference of its own to it, and its description. Returns NULL also if
+ * the descriptor is below 0.
+ */
+CFRunLoopSourceRef descriptor_source_create_of(CFTypeRef object, CFAllocatorRef allocator, CFIndex order, int descriptor,
+                                               struct descriptor_source_context context);
+
 /* Returns true if some loop holds the source. Any thread. */
 bool descriptor_source_is_held(CFRunLoopSourceRef source);
 

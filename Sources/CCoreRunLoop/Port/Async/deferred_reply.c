@@ -178,7 +178,7 @@ static void perform(void *info, CFRunLoopSourceRef source, uint32_t ready)
 
 bool deferred_replies_listen(CFMessagePortRef port, CFRunLoopRef loop)
 {
-    struct descriptor_source_context context = {.info = port, .release = object_release, .perform = perform};
+    const struct descriptor_source_context context = {.perform = perform};
     struct local_port *local = &port->side.local;
     CFRunLoopSourceRef source = NULL;
     bool is_needed;
@@ -191,10 +191,8 @@ bool deferred_replies_listen(CFMessagePortRef port, CFRunLoopRef loop)
     if (!is_needed) {
         return true;
     }
-    object_retain(port);
-    source = set >= 0 ? descriptor_source_create(NULL, 0, set, &context) : NULL;
+    source = descriptor_source_create_of(port, NULL, 0, set, context);
     if (!source) {
-        object_release(port);
         return false;
     }
     descriptor_source_set_interest(source, kernel_readable);

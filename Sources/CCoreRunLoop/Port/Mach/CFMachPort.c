@@ -288,11 +288,6 @@ static void forget(void *object, CFRunLoopSourceRef source)
     weak_source_forget(port, &port->source, source);
 }
 
-static CFStringRef describe_source(const void *object)
-{
-    return CFCopyDescription(object);
-}
-
 /* Returns the port's eventfd, which it makes if there is none yet; or -1 if it cannot be made. */
 static int event_of(CFMachPortRef port)
 {
@@ -312,21 +307,12 @@ static int event_of(CFMachPortRef port)
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, const void *owner, CFIndex order)
 {
     CFMachPortRef port = (CFMachPortRef)(uintptr_t)owner;
-    const struct descriptor_source_context context = {
-        .info = port, .release = object_release, .forget = forget, .perform = perform, .copy_description = describe_source};
-    int event = event_of(port);
-    CFRunLoopSourceRef source;
+    const struct descriptor_source_context context = {.forget = forget, .perform = perform};
+    CFRunLoopSourceRef source = descriptor_source_create_of(port, allocator, order, event_of(port), context);
 
-    if (event < 0) {
-        return NULL;
+    if (source) {
+        descriptor_source_set_interest(source, kernel_readable);
     }
-    object_retain(port);
-    source = descriptor_source_create(allocator, order, event, &context);
-    if (!source) {
-        object_release(port);
-        return NULL;
-    }
-    descriptor_source_set_interest(source, kernel_readable);
     return source;
 }
 

@@ -33,24 +33,14 @@ static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
     }
 }
 
-static CFStringRef describe_source(const void *object)
-{
-    return CFCopyDescription(object);
-}
-
 /* Not checked: a local port keeps the number of its socket until it ends. */
 NOT_CHECKED static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFMessagePortRef port, CFIndex order)
 {
-    const struct descriptor_source_context context = {
-        .info = port, .release = object_release, .perform = perform, .copy_description = describe_source};
-    CFRunLoopSourceRef source;
+    const struct descriptor_source_context context = {.perform = perform};
+    CFRunLoopSourceRef source = descriptor_source_create_of(port, allocator, order, port->side.local.socket, context);
 
-    object_retain(port);
-    source = descriptor_source_create(allocator, order, port->side.local.socket, &context);
     if (source) {
         descriptor_source_set_interest(source, kernel_readable);
-    } else {
-        object_release(port);
     }
     return source;
 }
@@ -315,20 +305,24 @@ CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_n
 
 /* ---- limits ---- */
 
+REQUIRES(the_port_lock) static void publish_limits(CFMessagePortRef local)
+{
+    struct port_card card = local_port_card(&local->side.local, &local->name);
+
+    if (local->side.local.publication.directory) {
+        name_registry_update(&local->side.local.publication, &card);
+    }
+}
+
 void CRLMessagePortSetQueueLimit(CFMessagePortRef local, CFIndex messages)
 {
-    struct port_card card;
-
     object_require(local, object_type_message_port, "CRLMessagePortSetQueueLimit", "port");
     if (local->is_remote) {
         return;
     }
     port_lock(local);
     local->side.local.queue_limit = messages < 1 ? 1 : messages > queue_limit_max ? queue_limit_max : (uint32_t)messages;
-    card = local_port_card(&local->side.local, &local->name);
-    if (local->side.local.publication.directory) {
-        name_registry_update(&local->side.local.publication, &card);
-    }
+    publish_limits(local);
     if (local->side.local.local_queue) {
         local_queue_set_limit(local->side.local.local_queue, local->side.local.queue_limit);
     }
@@ -337,17 +331,12 @@ void CRLMessagePortSetQueueLimit(CFMessagePortRef local, CFIndex messages)
 
 void CRLMessagePortSetMemoryBudget(CFMessagePortRef local, CFIndex bytes)
 {
-    struct port_card card;
-
     object_require(local, object_type_message_port, "CRLMessagePortSetMemoryBudget", "port");
     if (local->is_remote) {
         return;
     }
     port_lock(local);
     local->side.local.budget = bytes < 0 ? 0 : (uint64_t)bytes;
-    card = local_port_card(&local->side.local, &local->name);
-    if (local->side.local.publication.directory) {
-        name_registry_update(&local->side.local.publication, &card);
-    }
+    publish_limits(local);
     port_unlock(local);
 }
