@@ -177,11 +177,11 @@ TEST(a_child_has_no_signal_blocked_or_ignored, "")
 TEST(a_child_has_the_group_session_and_limits_that_were_asked_for, "")
 {
     static const char ids[] = "read pid name state parent group session rest < /proc/$$/stat; echo $((pid - group)) $((pid - session))";
-    static const CRLChildLimit limits[] = {{RLIMIT_NOFILE, {40, 50}}, {RLIMIT_CORE, {0, 0}}};
+    static const CRLChildLimit limits[] = {{RLIMIT_CPU, {40, 50}}, {RLIMIT_CORE, {0, 0}}};
     struct child_probe probe = {.specification = {.limits = limits, .limitCount = 2}};
     struct child_probe leader = {.specification = {.group = -1}};
 
-    EXPECT_STR(probe_output_of(&probe, "ulimit -n; ulimit -Hn; ulimit -c"), "40\n50\n0\n");
+    EXPECT_STR(probe_output_of(&probe, "ulimit -t; ulimit -Ht; ulimit -c"), "40\n50\n0\n");
     probe.specification.startsSession = true;
     EXPECT_STR(probe_output_of(&probe, ids), "0 0\n");
     probe_start_shell(&leader, "cat");

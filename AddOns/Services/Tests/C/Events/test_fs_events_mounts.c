@@ -16,7 +16,7 @@
 
 static void need_mounts(void)
 {
-    if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 || mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) < 0) {
         SKIP("this process may not mount");
     }
 }
@@ -85,7 +85,7 @@ TEST(a_folder_that_is_mounted_twice_is_told_at_one_place, "")
     scratch_make_folder("one");
     scratch_make_folder("two");
     REQUIRE(events_probe_start(&probe, folder, kFSEventStreamEventIdSinceNow, kFSEventStreamCreateFlagFileEvents));
-    if (mount("one", "two", NULL, MS_BIND, NULL) < 0) {
+    if (mount("one", "two", "", MS_BIND, NULL) < 0) {
         events_probe_end(&probe);
         scratch_leave(folder);
         SKIP("this process may not mount");
