@@ -60,27 +60,28 @@ import Synchronization
         var reply: CFData?
         var bytes: [UInt8] { reply.map { [UInt8]($0) } ?? [] }
     }
-    // Why the thread sanitizer has another: see WaitList.swift.
     #if CRL_TSAN
-        private typealias Continuation = CheckedContinuation<Outcome, Never>
-        private final class Box: Sendable {
-            let continuation: Continuation
-            init(_ continuation: Continuation) { self.continuation = continuation }
+        /// The thread sanitizer does not see that a task goes on only after its continuation was resumed. It sees the lock.
+        private final class End: Sendable {
+            private let state = Mutex<(continuation: UnsafeContinuation<Void, Never>?, outcome: Outcome?)>((nil, nil))
+            var outcome: Outcome? { state.withLock { $0.outcome } }
+            func wait(_ continuation: UnsafeContinuation<Void, Never>) { unsafe state.withLock { unsafe $0.continuation = continuation } }
+            func come(_ outcome: Outcome) {
+                let continuation = unsafe state.withLock { state in
+                    state.outcome = outcome
+                    return unsafe state.continuation
+                }
+                unsafe continuation?.resume()
+            }
         }
-        private static func pointer(_ continuation: Continuation) -> UnsafeMutableRawPointer {
-            unsafe Unmanaged.passRetained(Box(continuation)).toOpaque()
-        }
-        private static func continuation(_ info: UnsafeMutableRawPointer) -> Continuation {
-            unsafe Unmanaged<Box>.fromOpaque(info).takeRetainedValue().continuation
+        private static func end(_ info: UnsafeMutableRawPointer, _ outcome: Outcome) {
+            unsafe Unmanaged<End>.fromOpaque(info).takeRetainedValue().come(outcome)
         }
     #else
         private typealias Continuation = UnsafeContinuation<Outcome, Never>
         /// A continuation is one word.
-        private static func pointer(_ continuation: Continuation) -> UnsafeMutableRawPointer {
-            unsafe unsafeBitCast(continuation, to: UnsafeMutableRawPointer.self)
-        }
-        private static func continuation(_ info: UnsafeMutableRawPointer) -> Continuation {
-            unsafe unsafeBitCast(info, to: Continuation.self)
+        private static func end(_ info: UnsafeMutableRawPointer, _ outcome: Outcome) {
+            unsafe unsafeBitCast(info, to: Continuation.self).resume(returning: outcome)
         }
     #endif
     /// Any thread may use the C request: it has a lock of its own.
@@ -90,7 +91,7 @@ import Synchronization
     init?(to port: CFMessagePort, _ number: Int32, _ bytes: [UInt8], _ limit: Int64) {
         let request = unsafe bytes.withUnsafeBufferPointer { bytes in
             unsafe shim_request_create(port, number, bytes.baseAddress, bytes.count, limit) { info, result, status, reply in
-                unsafe Self.continuation(info!).resume(returning: Outcome(result: Int(result), status: status, reply: reply))
+                unsafe Self.end(info!, Outcome(result: Int(result), status: status, reply: reply))
             }
         }
         guard let request = unsafe request else { return nil }
@@ -103,9 +104,16 @@ import Synchronization
     borrowing func outcome(_ service: RequestService) async -> Outcome {
         await withTaskCancellationHandler {
             #if CRL_TSAN
-                await withCheckedContinuation { unsafe service.send(request, Self.pointer($0)) }
+                let end = End()
+                await unsafe withUnsafeContinuation { continuation in
+                    unsafe end.wait(continuation)
+                    unsafe service.send(request, Unmanaged.passRetained(end).toOpaque())
+                }
+                return end.outcome!  // it has come: the task was resumed
             #else
-                await unsafe withUnsafeContinuation { unsafe service.send(request, Self.pointer($0)) }
+                return await unsafe withUnsafeContinuation { (continuation: Continuation) in
+                    unsafe service.send(request, unsafeBitCast(continuation, to: UnsafeMutableRawPointer.self))
+                }
             #endif
         } onCancel: {
             unsafe shim_request_cancel(request)
