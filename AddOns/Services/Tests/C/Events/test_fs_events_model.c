@@ -8,9 +8,8 @@
  * first one.
  */
 #define _GNU_SOURCE
-#include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,7 +28,8 @@ enum { paths_most = 4096, threads_most = 3, operations = 60, name_count = 4, dep
 
 struct known_path {
     char *path;
-    unsigned long long identity;
+    unsigned long long identity; /* 0: whatever is found there is new */
+    bool is_listed; /* by the listing that runs */
 };
 
 struct fold {
@@ -39,7 +39,19 @@ struct fold {
     size_t scans; /* of all that is given */
 };
 
-/* ---- the fold ---- */
+/* ---- what is there ---- */
+
+/* The inode with the time at which it was made, as its number is used again; 0: there is nothing. */
+static unsigned long long identity_at(int folder, const char *name, mode_t *ret_mode)
+{
+    struct statx status;
+
+    if (statx(folder, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_BTIME, &status) < 0) {
+        return 0;
+    }
+    *ret_mode = status.stx_mode;
+    return status.stx_ino * 1000003 ^ (unsigned long long)status.stx_btime.tv_sec * 1000000007 ^ status.stx_btime.tv_nsec;
+}
 
 static bool is_at_or_below(const char *path, const char *above)
 {
@@ -47,6 +59,46 @@ static bool is_at_or_below(const char *path, const char *above)
 
     return strncmp(path, above, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
+
+static struct known_path *fold_find(struct fold *fold, const char *path)
+{
+    for (size_t i = 0; i < fold->count; i++) {
+        if (strcmp(fold->known[i].path, path) == 0) {
+            return &fold->known[i];
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Opens the folder of a path. A link that has taken the place of a folder on the way is not followed. Where another folder than the known
+ * one is on the way, nothing that is known of it holds: what happened to it is still to be told.
+ */
+static int open_folder_of(struct fold *fold, const char *path, const char **ret_name)
+{
+    int folder = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *name = path + 1;
+
+    for (const char *end; folder >= 0 && (end = strchr(name, '/')); name = end + 1) {
+        char part[PATH_MAX];
+        struct known_path *known;
+        mode_t mode;
+        int next;
+
+        (void)snprintf(part, sizeof part, "%.*s", (int)(end - path), path);
+        known = fold_find(fold, part);
+        next = openat(folder, part + (name - path), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        (void)close(folder);
+        folder = next;
+        if (known && (next < 0 || identity_at(next, "", &mode) != known->identity)) {
+            known->identity = 0;
+        }
+    }
+    *ret_name = name;
+    return folder;
+}
+
+/* ---- the fold ---- */
 
 static void fold_remove(struct fold *fold, const char *path)
 {
@@ -62,89 +114,114 @@ static void fold_remove(struct fold *fold, const char *path)
     fold->count = kept;
 }
 
-/* The inode with the time at which it was made, as its number is used again. */
-static unsigned long long identity_of(const char *path)
+static void fold_put(struct fold *fold, const char *path, unsigned long long identity)
 {
-    struct statx status;
+    struct known_path *known = fold_find(fold, path);
 
-    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &status) < 0) {
-        return 0;
+    if (!known) {
+        REQUIRE(fold->count < paths_most);
+        known = &fold->known[fold->count++];
+        known->path = strdup(path);
     }
-    return status.stx_ino * 1000003 ^ (unsigned long long)status.stx_btime.tv_sec * 1000000007 ^ status.stx_btime.tv_nsec;
+    known->identity = identity;
+    known->is_listed = true;
 }
 
-static bool fold_add(struct fold *fold, const char *path)
+static void fold_folder(struct fold *fold, int folder, const char *path);
+
+/* What was known stays as it is known; what is new is scanned. */
+static void fold_name(struct fold *fold, int folder, const char *name, const char *path)
 {
-    for (size_t i = 0; i < fold->count; i++) {
-        if (strcmp(fold->known[i].path, path) == 0) {
-            return false;
+    int inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    mode_t mode;
+    unsigned long long identity = inner >= 0 ? identity_at(inner, "", &mode) : identity_at(folder, name, &mode);
+    struct known_path *known = fold_find(fold, path);
+
+    if (identity && known && known->identity == identity) {
+        for (size_t i = 0; i < fold->count; i++) {
+            fold->known[i].is_listed |= is_at_or_below(fold->known[i].path, path);
+        }
+    } else if (identity) {
+        fold_remove(fold, path);
+        fold_put(fold, path, identity);
+        if (inner >= 0) {
+            fold_folder(fold, inner, path);
+            return;
         }
     }
-    REQUIRE(fold->count < paths_most);
-    fold->known[fold->count++] = (struct known_path){strdup(path), identity_of(path)};
-    return true;
+    if (inner >= 0) {
+        (void)close(inner);
+    }
 }
 
-static struct fold *scanned; /* nftw passes nothing */
-
-static int add_entry(const char *path, const struct stat *status, int type, struct FTW *place)
+/* Takes over the descriptor, by which all is looked at: the folder may have another path meanwhile. */
+static void fold_folder(struct fold *fold, int folder, const char *path)
 {
-    (void)status;
-    (void)type;
-    (void)place;
-    (void)fold_add(scanned, path);
-    return 0;
+    DIR *stream = fdopendir(folder);
+
+    REQUIRE(stream);
+    for (const struct dirent *entry; (entry = readdir(stream));) {
+        char inner[PATH_MAX];
+
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            (void)snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+            fold_name(fold, folder, entry->d_name, inner);
+        }
+    }
+    (void)closedir(stream);
+}
+
+/* Folds what is at the path, which is nothing, a folder or something else. */
+static void fold_list(struct fold *fold, const char *path)
+{
+    const char *name;
+    int around = open_folder_of(fold, path, &name);
+    int folder = openat(around, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    mode_t mode;
+    unsigned long long identity = folder >= 0 ? identity_at(folder, "", &mode) : identity_at(around, name, &mode);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < fold->count; i++) {
+        fold->known[i].is_listed = !is_at_or_below(fold->known[i].path, path);
+    }
+    if (identity) {
+        fold_put(fold, path, identity);
+    }
+    if (folder >= 0) {
+        fold_folder(fold, folder, path);
+    }
+    for (size_t i = 0; i < fold->count; i++) { /* what has gone */
+        if (fold->known[i].is_listed) {
+            fold->known[kept++] = fold->known[i];
+        } else {
+            free(fold->known[i].path);
+        }
+    }
+    fold->count = kept;
+    (void)close(around);
 }
 
 static void fold_scan(struct fold *fold, const char *path)
 {
     fold_remove(fold, path);
-    scanned = fold;
-    (void)nftw(path, add_entry, 16, FTW_PHYS);
+    fold_list(fold, path);
 }
 
-static bool fold_has(const struct fold *fold, const char *path, unsigned long long identity)
+/* Of an event of a file, or of a folder whose contents are told by themselves. */
+static void fold_item(struct fold *fold, const char *path)
 {
-    for (size_t i = 0; i < fold->count; i++) {
-        if (strcmp(fold->known[i].path, path) == 0 && fold->known[i].identity == identity) {
-            return true;
-        }
-    }
-    return false;
-}
+    const char *name;
+    int around = open_folder_of(fold, path, &name);
+    mode_t mode = 0;
+    unsigned long long identity = identity_at(around, name, &mode);
 
-static struct fold *listed;
-
-/* Of a folder that is listed: what was known stays as it is known, and what is new is scanned. */
-static int keep_or_scan(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    if (place->level > 0 && fold_has(listed, path, identity_of(path))) {
-        return FTW_SKIP_SUBTREE;
+    if (!S_ISDIR(mode)) { /* or nothing is there */
+        fold_remove(fold, path);
     }
-    if (place->level > 0) {
-        fold_remove(listed, path);
+    if (identity) {
+        fold_put(fold, path, identity);
     }
-    (void)fold_add(listed, path);
-    return FTW_CONTINUE;
-}
-
-static void fold_list(struct fold *fold, const char *path)
-{
-    struct stat status;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < fold->count; i++) { /* what has gone */
-        if (is_at_or_below(fold->known[i].path, path) && lstat(fold->known[i].path, &status) < 0) {
-            free(fold->known[i].path);
-        } else {
-            fold->known[kept++] = fold->known[i];
-        }
-    }
-    fold->count = kept;
-    listed = fold;
-    (void)nftw(path, keep_or_scan, 16, FTW_PHYS | FTW_ACTIONRETVAL);
+    (void)close(around);
 }
 
 static void fold_events(ConstFSEventStreamRef stream, void *info, size_t count, void *paths, const FSEventStreamEventFlags *flags,
@@ -155,7 +232,6 @@ static void fold_events(ConstFSEventStreamRef stream, void *info, size_t count, 
     (void)stream;
     for (size_t i = 0; i < count; i++) {
         char path[PATH_MAX];
-        struct stat status;
 
         (void)snprintf(path, sizeof path, "%s", ((char **)paths)[i]);
         if (path[strlen(path) - 1] == '/') {
@@ -163,17 +239,12 @@ static void fold_events(ConstFSEventStreamRef stream, void *info, size_t count, 
         }
         EXPECT(i == 0 || ids[i] > ids[i - 1]);
         fold->scans += flags[i] & kFSEventStreamEventFlagKernelDropped ? 1 : 0;
-        if (lstat(path, &status) < 0) {
-            fold_remove(fold, path);
-        } else if (flags[i] & (kFSEventStreamEventFlagMustScanSubDirs | kFSEventStreamEventFlagItemRenamed)) {
+        if (flags[i] & (kFSEventStreamEventFlagMustScanSubDirs | kFSEventStreamEventFlagItemRenamed)) {
             fold_scan(fold, path);
         } else if (fold->is_of_folders) {
             fold_list(fold, path);
         } else {
-            if (!S_ISDIR(status.st_mode)) {
-                fold_remove(fold, path);
-            }
-            (void)fold_add(fold, path);
+            fold_item(fold, path);
         }
     }
 }
@@ -191,7 +262,7 @@ static void expect_equal(struct fold *fold, const char *path, unsigned seed)
     size_t j = 0;
 
     fold_scan(real, path);
-    fold_add(fold, path);
+    fold_item(fold, path);
     qsort(real->known, real->count, sizeof(struct known_path), order_of);
     qsort(fold->known, fold->count, sizeof(struct known_path), order_of);
     while (i < real->count || j < fold->count) {
