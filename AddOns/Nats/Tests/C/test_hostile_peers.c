@@ -484,23 +484,43 @@ PLACE_TEST(a_server_that_is_none_crashes_nobody, "1123")
     false_server_end(&server);
 }
 
-/* Each try waits at least half as long as it may: 25 ms, 50 ms, and so on. cnats itself does not wait between two servers. */
+/*
+ * Each try waits at least half as long as it may: 25 ms, 50 ms, and so on. With two servers a try asks up to three times: the one, the
+ * other if that fails, and once more if the connection ends before the loop gives it up, as cnats does not wait between two servers.
+ */
 PLACE_TEST(a_server_that_ends_each_connection_is_asked_less_and_less, "1123")
 {
-    static const char *const urls[] = {"nats://127.0.0.1:%d", "nats://127.0.0.1:%d,nats://localhost:%d"};
+    static const struct {
+        const char *urls;
+        int rounds;
+        double least_s;
+    } cases[] = {{"nats://127.0.0.1:%d", 7, 1.5}, {"nats://127.0.0.1:%d,nats://localhost:%d", 10, 0.17}};
 
-    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static struct false_server server;
         double begin = port_probe_now();
-        int rounds = 7;
+        int rounds = cases[i].rounds;
 
-        false_server_begin(&server, 1, urls[i]);
+        false_server_begin(&server, 1, cases[i].urls);
         EXPECT(place_run_while(is_served_less, &rounds));
-        EXPECT(port_probe_now() - begin >= (i == 0 ? 1.5 : 0.35)); /* an attempt that fails goes on to the other server */
+        EXPECT(port_probe_now() - begin >= cases[i].least_s);
         EXPECT(EVENT_COUNT(server.logs[0], kCRLNatsConnected) <= 2);
         EXPECT(EVENT_COUNT(server.logs[0], kCRLNatsDisconnected) <= 2);
         EXPECT(EVENT_COUNT(server.logs[0], kCRLNatsCannotConnect) > 0);
         EXPECT(EVENT_COUNT(server.logs[0], kCRLNatsCannotConnect) <= 2 + (int)(port_probe_now() - begin)); /* one line a second */
         false_server_end(&server);
     }
+}
+
+/* cnats connects again by itself, and the loop cannot give the connection up: a wait is 2.5 s at least. */
+PLACE_TEST(a_server_that_ends_each_connection_is_not_asked_often_by_a_busy_loop, "1123")
+{
+    static struct false_server server;
+    struct timespec busy = {0, 300000000};
+    double begin = port_probe_now();
+
+    false_server_begin(&server, 1, "nats://127.0.0.1:%d");
+    (void)nanosleep(&busy, NULL);
+    EXPECT(served <= 1 + (int)((port_probe_now() - begin) / 2.5));
+    false_server_end(&server);
 }

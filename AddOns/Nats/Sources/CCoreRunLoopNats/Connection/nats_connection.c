@@ -202,8 +202,11 @@ static void on_disconnected(natsConnection *nats, void *info)
 
 static void on_reconnected(natsConnection *nats, void *info)
 {
+    struct nats_connection *connection = info;
+
     (void)nats;
-    note_event(info, event_regained, NULL, NATS_OK, NULL);
+    atomic_store(&connection->is_young, true);
+    note_event(connection, event_regained, NULL, NATS_OK, NULL);
 }
 
 static void on_closed(natsConnection *nats, void *info)
@@ -235,11 +238,13 @@ static int64_t backoff_ms(int tries)
     return most / 2 + (int64_t)arc4random_uniform((uint32_t)(most / 2 + 1));
 }
 
+/* The loop gives up a connection that ends early. A loop whose thread is busy meanwhile gets the longest wait for that. */
 static int64_t on_reconnect_delay(natsConnection *nats, int attempts, void *info)
 {
+    struct nats_connection *connection = info;
+
     (void)nats;
-    (void)info;
-    return backoff_ms(attempts);
+    return backoff_ms(atomic_load(&connection->is_young) ? INT_MAX : attempts);
 }
 
 /* ---- connecting, on a thread of its own ---- */
@@ -279,6 +284,7 @@ static void schedule_retry(struct nats_connection *connection)
 static void start_attempt(struct nats_connection *connection)
 {
     invariant(is_loops_thread(connection) && !connection->nats);
+    atomic_store(&connection->is_young, true);
     if (!start_thread(connect_thread, retain_connection(connection))) {
         release_connection(connection);
         schedule_retry(connection);
@@ -359,6 +365,7 @@ static void on_timer(CFRunLoopTimerRef timer, void *info)
         begin_service(connection); /* it has settled */
     } else {
         connection->has_lived = true;
+        atomic_store(&connection->is_young, false);
         connection->early_ends = 0;
         connection->tries = 0;
     }
@@ -454,7 +461,7 @@ static natsStatus apply_settings(struct nats_connection *connection, const struc
     (void)natsOptions_SetName(options, settings->name);
     (void)natsOptions_SetTimeout(options, connect_timeout_ms);
     (void)natsOptions_SetMaxReconnect(options, -1);
-    (void)natsOptions_SetCustomReconnectDelay(options, on_reconnect_delay, NULL);
+    (void)natsOptions_SetCustomReconnectDelay(options, on_reconnect_delay, connection);
     (void)natsOptions_SetReconnectBufSize(options, 0); /* a kept message would overtake earlier ones that were lost */
     (void)natsOptions_SetPingInterval(options, ping_interval_ms);
     (void)natsOptions_SetMaxPingsOut(options, pings_out_max);

@@ -40,6 +40,7 @@ struct pending_events {
 struct nats_connection {
     /* Any thread. */
     _Atomic int references; /* the owner's, and one for each thread that connects and for a connection of cnats that is not closed */
+    atomic_bool is_young; /* the loop gives the connection up if it ends: it has not lived since it began */
     CFRunLoopRef loop; /* constant; a reference */
     struct loop_adapter *adapter; /* constant */
     natsOptions *options; /* constant */
