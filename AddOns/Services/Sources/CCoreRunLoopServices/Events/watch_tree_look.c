@@ -263,6 +263,14 @@ static bool list_name(void *info, const char *name, unsigned char type)
     return true;
 }
 
+/* Of a folder in its own right; to whom files are told, it was told as one of the folder around it. */
+static void tell_new_folder(struct watch_tree *tree, const struct watch_node *node, FSEventStreamEventFlags flags)
+{
+    if (!tree->tells_files) {
+        watch_tree_tell(tree, node, NULL, flags);
+    }
+}
+
 static void list_node(struct listing *listing)
 {
     struct watch_tree *tree = listing->tree;
@@ -271,6 +279,9 @@ static void list_node(struct listing *listing)
     listing->folder = open_node(tree, listing->node);
     if (listing->folder < 0) {
         return;
+    }
+    if (listing->kind == scan_all) {
+        tell_new_folder(tree, listing->node, 0); /* what was in it, and has gone before it was watched, is not found */
     }
     tree->stamp++;
     result = notify_kernel.folder_list(listing->folder, list_name, listing);
@@ -318,5 +329,8 @@ void watch_tree_look(struct watch_tree *tree, struct watch_node *node, const cha
     (void)notify_kernel.close(folder);
     if (placing == placed_new) {
         watch_tree_scan(tree, child, kind, false);
+        if (kind == scan_quiet) { /* it may be one that was here before, and has changed elsewhere */
+            tell_new_folder(tree, child, kFSEventStreamEventFlagMustScanSubDirs);
+        }
     }
 }

@@ -224,6 +224,12 @@ static void fold_item(struct fold *fold, const char *path)
     (void)close(around);
 }
 
+/* A folder was found, in one that was renamed, before it was told to be new. What was in it and has gone since may not be told. */
+static bool is_told_late(struct fold *fold, const char *path, FSEventStreamEventFlags flags)
+{
+    return !fold->is_of_folders && flags & kFSEventStreamEventFlagItemCreated && fold_find(fold, path);
+}
+
 static void fold_events(ConstFSEventStreamRef stream, void *info, size_t count, void *paths, const FSEventStreamEventFlags *flags,
                         const FSEventStreamEventId *ids)
 {
@@ -239,7 +245,8 @@ static void fold_events(ConstFSEventStreamRef stream, void *info, size_t count, 
         }
         EXPECT(i == 0 || ids[i] > ids[i - 1]);
         fold->scans += flags[i] & kFSEventStreamEventFlagKernelDropped ? 1 : 0;
-        if (flags[i] & (kFSEventStreamEventFlagMustScanSubDirs | kFSEventStreamEventFlagItemRenamed)) {
+        if (flags[i] & (kFSEventStreamEventFlagMustScanSubDirs | kFSEventStreamEventFlagItemRenamed) ||
+            is_told_late(fold, path, flags[i])) {
             fold_scan(fold, path);
         } else if (fold->is_of_folders) {
             fold_list(fold, path);

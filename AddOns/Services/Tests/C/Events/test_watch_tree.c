@@ -118,6 +118,36 @@ TEST(a_root_of_folder_events_is_told_as_a_folder, "")
     scratch_leave(folder);
 }
 
+/*
+ * To whom only folders are told, what is in a folder that came is not. It is told itself: as one in which something may have been and gone
+ * before it was watched, or, if it was moved here from elsewhere, as one to be scanned.
+ */
+TEST(of_folder_events_a_folder_that_comes_is_told_itself, "")
+{
+    char folder[scratch_size];
+    char tree[scratch_size + 8];
+    struct events_probe probe;
+
+    scratch_enter(folder);
+    scratch_make_folder("tree");
+    scratch_make_folder("out");
+    scratch_make_folder("out/moved");
+    (void)snprintf(tree, sizeof tree, "%s/tree", folder);
+    REQUIRE(events_probe_start(&probe, tree, kFSEventStreamEventIdSinceNow, 0));
+    scratch_make_folder("tree/new");
+    EXPECT_EQ(rename("out/moved", "tree/moved"), 0);
+    events_probe_flush(&probe);
+    EXPECT_EQ(probe.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        bool is_moved = strcmp(probe.paths[i], in(tree, "moved/")) == 0;
+
+        EXPECT(is_moved || strcmp(probe.paths[i], in(tree, "")) == 0 || strcmp(probe.paths[i], in(tree, "new/")) == 0);
+        EXPECT_EQ(probe.flags[i], is_moved ? must_scan : 0);
+    }
+    events_probe_end(&probe);
+    scratch_leave(folder);
+}
+
 /* ---- a kernel that refuses ---- */
 
 static int refusal; /* of what is named "refused" */
