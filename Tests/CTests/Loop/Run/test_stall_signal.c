@@ -163,7 +163,9 @@ static void resets_all_signals(struct probe *probe)
 static void note_told(const CRLStall *stall, void *info)
 {
     (void)info;
-    is_told = is_told || !stall->isOver;
+    if (!stall->isOver) {
+        is_told = true;
+    }
 }
 
 TEST(a_program_that_resets_all_signals_is_told_its_stalls, "706")
