@@ -183,6 +183,49 @@ CF_EXPORT Boolean CRLRunLoopSetStallHandler(CFRunLoopRef rl, CFTimeInterval seco
                                             void (*release)(void *info))
     CRL_LINK(CRLRunLoopSetStallHandler);
 
+/* Statistics */
+
+/** What a loop has done since it is counted. Numbers and seconds only grow, but `queued`. */
+typedef struct {
+    CFIndex version; /**< 0, which the caller sets. */
+    uint64_t passes; /**< Passes that have begun. */
+    uint64_t sleeps; /**< Sleeps that have begun. */
+    uint64_t callouts; /**< Callouts that have begun: of sources, timers, observers, blocks and ports. */
+    uint64_t timers; /**< Timers that were fired. */
+    CFTimeInterval busy; /**< Seconds awake in runs, up to now. */
+    CFTimeInterval longest; /**< Seconds that the longest callout took; one that has not ended does not count. */
+    const void *longestFunction; /**< The program's function of that callout. NULL: none has ended. */
+    CFTimeInterval late; /**< Seconds by which all those timers together were late. */
+    CFTimeInterval latest; /**< Seconds by which the latest one was late. */
+    CFIndex queued; /**< Blocks that waited when the last pass began. */
+} CRLStatistics;
+
+/**
+ * Begins to count what all loops of this process do. It goes on until the process ends.
+ *
+ * A loop is counted from its next pass on, up to 64 at once, at some 50 ns a callout. With `CORERUNLOOP_STATISTICS=1` in the environment
+ * they are counted from the beginning, and `runloop top` shows them, too. The child of a fork goes on from 0.
+ * Threads: any.
+ * Differs from Apple: Apple's loop has no such function.
+ */
+CF_EXPORT void CRLStatisticsStart(void) CRL_LINK(CRLStatisticsStart);
+
+/**
+ * Tells what the loop has done since it is counted. It takes no time of the loop's.
+ *
+ * Two calls tell what was done in between: the share of the time that the loop was busy is the difference of `busy` by that of the clock.
+ * A monitor asks now and then, here for the text format of Prometheus:
+ *
+ *     CRLStatistics counted = {.version = 0};
+ *     if (CRLRunLoopGetStatistics(CFRunLoopGetMain(), &counted))
+ *         dprintf(client, "loop_busy_seconds_total %.9f\nloop_passes_total %" PRIu64 "\n", counted.busy, counted.passes);
+ *
+ * Threads: any.
+ * Errors: false when the loop is not counted, when its thread has ended, or when the version is not 0. Nothing is written then.
+ * Differs from Apple: Apple's loop has no such function.
+ */
+CF_EXPORT Boolean CRLRunLoopGetStatistics(CFRunLoopRef rl, CRLStatistics *statistics) CRL_LINK(CRLRunLoopGetStatistics);
+
 /* Functions in the place of blocks */
 
 /**

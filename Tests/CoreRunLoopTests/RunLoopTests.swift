@@ -411,6 +411,25 @@ final class WeakLoop: @unchecked Sendable {
         while freed.value < 3 { try await Task.sleep(for: .milliseconds(1)) }  // the loop ends with the thread, after its value is given
     }
 
+    /// In a process of its own: others would be counted, too.
+    @Test func `is counted once the program wants it, until its thread ends`() async {
+        await #expect(processExitsWith: .success) {
+            let token = RunLoop.StopToken()
+            let loop = try Thread.runningLoop(name: "counted", until: token)
+            let before = loop.statistics
+            RunLoop.startStatistics()
+            for number in 0..<100 { _ = try await loop.run { number } }
+            let counted = try #require(loop.statistics)
+            #expect(before == nil && counted.passes > 0 && counted.callouts > 0 && counted.busy > .zero)
+            #expect(counted.longestCallout <= counted.busy && counted.timers == 0 && counted.lateness == .zero)
+            for number in 0..<100 { _ = try await loop.run { number } }
+            let later = try #require(loop.statistics)
+            #expect(later.passes > counted.passes && later.busy >= counted.busy)
+            token.requestStop()
+            while loop.statistics != nil { try await Task.sleep(for: .milliseconds(1)) }
+        }
+    }
+
     @Test func `waits awake when it is told to, and hears other threads meanwhile`() async throws {
         let token = RunLoop.StopToken()
         let loop = try Thread.runningLoop(name: "awake", until: token)

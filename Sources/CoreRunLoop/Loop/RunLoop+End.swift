@@ -16,7 +16,7 @@ package final class EndHandlers: Sendable {
     private let state = Mutex(State())
 
     /// Registers `handler` to be called once, when the loop's thread has ended. Calls it at once if the thread has ended already.
-    func add(on loop: CFRunLoop, _ handler: @escaping @Sendable () -> Void) -> Int {
+    package func add(on loop: CFRunLoop, _ handler: @escaping @Sendable () -> Void) -> Int {
         let (number, mustWatch, hasEnded) = state.withLock { state -> (Int, Bool, Bool) in
             if state.hasEnded { return (0, false, true) }
             defer { state.isWatching = true }
@@ -33,7 +33,7 @@ package final class EndHandlers: Sendable {
     /// The number of handlers.
     package var count: Int { state.withLock { $0.handlers.count } }
 
-    func remove(_ number: Int) {
+    package func remove(_ number: Int) {
         let dropped = state.withLock { $0.handlers.remove(number) }
         _ = dropped  // freed here, outside the lock
     }

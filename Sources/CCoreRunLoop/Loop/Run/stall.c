@@ -220,10 +220,7 @@ static void end_callout(struct stall *stall, enum trace_callout kind, uint64_t i
     place--;
     duration_ns = kernel.monotonic_ns() - later(stall->begun[place].ns, awake_since(stall));
     if (duration_ns > stall->longest.ns) {
-        stall->longest.kind = kind;
-        stall->longest.item = item;
-        stall->longest.function = stall->begun[place].function;
-        stall->longest.ns = duration_ns;
+        stall->longest = (struct stall_callout){kind, item, stall->begun[place].function, duration_ns};
     }
     stall->depth = place;
 }
@@ -309,14 +306,6 @@ static void hear(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
 
 /* ---- in the signal's handler, on the loop's thread ---- */
 
-static void copy_callout(struct stall_callout *ret_callout, const volatile struct stall_callout *callout)
-{
-    ret_callout->kind = callout->kind;
-    ret_callout->item = callout->item;
-    ret_callout->function = callout->function;
-    ret_callout->ns = callout->ns;
-}
-
 static void write_report(struct stall *stall, int64_t now_ns, const void *context)
 {
     struct stall_report *report = &stall->report;
@@ -329,9 +318,9 @@ static void write_report(struct stall *stall, int64_t now_ns, const void *contex
     report->noticed_ns = now_ns;
     report->innermost = (struct stall_callout){.kind = trace_source};
     if (depth > 0) {
-        copy_callout(&report->innermost, &stall->begun[depth - 1]);
+        report->innermost = stall->begun[depth - 1];
     }
-    copy_callout(&report->longest, &stall->longest);
+    report->longest = stall->longest;
     report->request.port[0] = '\0';
     if (requests > 0 && requests <= stall_requests_most) {
         report->request = stall->requests[requests - 1];

@@ -23,15 +23,23 @@ enum { callouts_most = 16, directory_size = 3500, path_size = 4096 };
 
 static struct lock statistics_lock;
 static struct statistics_page *page GUARDED_BY(&statistics_lock); /* NULL: none yet in this process */
-static int page_file GUARDED_BY(&statistics_lock); /* open as long as there is a page: it holds the lock on the file */
+static struct statistics_page own_page; /* what `page` is without a file. It takes no memory before */
+static bool has_file; /* constant: the environment asks for one */
+static int page_file GUARDED_BY(&statistics_lock); /* open as long as there is a page with a file: it holds the lock on that */
 static bool is_refused GUARDED_BY(&statistics_lock); /* no page could be made */
 static char page_path[path_size] GUARDED_BY(&statistics_lock);
+
+/* What the page's readers do not see, of each place that is taken. */
+static struct {
+    pthread_t thread;
+    int64_t told_busy_ns; /* the time that was told last: none that is told later is less */
+} owners[statistics_loops_most] GUARDED_BY(&statistics_lock);
 
 /* The thread's own. A handler that interrupts the thread only sends events that are not counted. */
 static __thread struct {
     struct loop_statistics *place;
     bool is_refused; /* all places are taken */
-    uint32_t runs; /* nested ones */
+    uint64_t outermost; /* run; 0: none, or it has not made a pass since the thread is counted */
     uint32_t depth; /* of callouts, also of those that have no room below */
     uint32_t requests; /* one in a callout of another's wait */
     struct {
@@ -126,6 +134,7 @@ REQUIRES(&statistics_lock) static bool has_page(void)
     void *memory = NULL;
     int result;
 
+    page = page || has_file ? page : &own_page;
     if (page || is_refused) {
         return page != NULL;
     }
@@ -141,30 +150,23 @@ REQUIRES(&statistics_lock) static bool has_page(void)
     return true;
 }
 
-/* Takes a free place of the page for the thread. */
-REQUIRES(&statistics_lock) static void take_place(void)
+/* Takes a free place of the page for the thread, which is refused one if there is none. */
+static void find_place(void)
 {
-    for (uint32_t i = 0; i < statistics_loops_most; i++) {
+    lock_take(&statistics_lock);
+    own.is_refused = true;
+    for (uint32_t i = 0; i < statistics_loops_most && own.is_refused && has_page(); i++) {
         struct loop_statistics *place = &page->places[i];
 
         if (atomic_load_explicit(&place->thread, memory_order_relaxed) == 0) {
             memset(place, 0, sizeof *place);
+            owners[i].thread = pthread_self();
+            owners[i].told_busy_ns = 0;
             kernel_trace.thread_name(place->name);
             atomic_store_explicit(&place->thread, kernel_trace.thread_id(), memory_order_release);
             own.place = place;
-            return;
+            own.is_refused = false;
         }
-    }
-    own.is_refused = true;
-}
-
-static void find_place(void)
-{
-    lock_take(&statistics_lock);
-    if (has_page()) {
-        take_place();
-    } else {
-        own.is_refused = true;
     }
     lock_drop(&statistics_lock);
 }
@@ -172,7 +174,7 @@ static void find_place(void)
 /* The process ends by itself. One that is killed leaves its file, which the next reader removes. */
 NOT_CHECKED __attribute__((destructor)) static void remove_page(void)
 {
-    if (page && page->process == kernel_trace.process_id()) { /* no child without handlers */
+    if (page && page->process == kernel_trace.process_id()) { /* it has a file, and this is no child without handlers */
         kernel_trace.file_remove(page_path);
     }
 }
@@ -186,7 +188,7 @@ static void add(_Atomic uint64_t *total)
 
 static void add_ns(_Atomic int64_t *total, int64_t ns)
 {
-    atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + ns, memory_order_relaxed);
+    atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + ns, memory_order_release);
 }
 
 static void wake(struct loop_statistics *place)
@@ -204,21 +206,24 @@ static bool fall_asleep(struct loop_statistics *place)
     if (since_ns == 0) {
         return false;
     }
-    atomic_store_explicit(&place->awake_since_ns, 0, memory_order_relaxed); /* first, or a reader would count the time twice */
+    atomic_store_explicit(&place->awake_since_ns, 0, memory_order_relaxed); /* first, or a reader might count the time twice */
     add_ns(&place->busy_ns, kernel.monotonic_ns() - since_ns);
     return true;
 }
 
-static void begin_run(struct loop_statistics *place)
+/* The run begins, or a pass of one that began before the thread was counted. */
+static void enter_run(struct loop_statistics *place, uint64_t run)
 {
-    own.runs++;
-    wake(place);
+    if (own.outermost == 0) {
+        own.outermost = run;
+        wake(place);
+    }
 }
 
-static void end_run(struct loop_statistics *place)
+static void end_run(struct loop_statistics *place, uint64_t run)
 {
-    own.runs -= own.runs > 0 ? 1 : 0;
-    if (own.runs == 0) {
+    if (run == own.outermost) {
+        own.outermost = 0;
         own.depth = 0;
         own.requests = 0;
         atomic_store_explicit(&place->asked_ns, 0, memory_order_relaxed);
@@ -348,15 +353,16 @@ static void count(struct loop_statistics *place, enum trace_kind kind, uint32_t 
 {
     switch (kind) {
     case trace_run_begins:
-        begin_run(place);
+        enter_run(place, object);
         break;
     case trace_run_ends:
         if (detail) { /* a callout jumped out of it, and of the request that waited in it */
             end_request(place);
         }
-        end_run(place);
+        end_run(place, object);
         break;
     case trace_pass_begins:
+        enter_run(place, object);
         add(&place->passes);
         atomic_store_explicit(&place->queued, (uint32_t)value, memory_order_relaxed);
         break;
@@ -396,12 +402,53 @@ static void count(struct loop_statistics *place, enum trace_kind kind, uint32_t 
 
 static void hear(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
 {
-    if (!own.place && (kind == trace_run_begins || kind == trace_port_is_served) && !own.is_refused) {
+    if (!own.place && (kind == trace_run_begins || kind == trace_pass_begins || kind == trace_port_is_served) && !own.is_refused) {
         find_place();
     }
     if (own.place) {
         count(own.place, kind, detail, object, value);
     }
+}
+
+/* ---- telling ---- */
+
+/* While the thread falls asleep its place may have less than it had. Then what was told before is told again. */
+REQUIRES(&statistics_lock) static double busy_seconds(uint32_t number)
+{
+    int64_t busy_ns = atomic_load_explicit(&page->places[number].busy_ns, memory_order_acquire);
+    int64_t since_ns = atomic_load_explicit(&page->places[number].awake_since_ns, memory_order_relaxed);
+    int64_t *told_ns = &owners[number].told_busy_ns;
+
+    busy_ns += since_ns > 0 ? kernel.monotonic_ns() - since_ns : 0;
+    *told_ns = busy_ns > *told_ns ? busy_ns : *told_ns;
+    return (double)*told_ns / 1e9;
+}
+
+bool statistics_copy(pthread_t thread, CRLStatistics *ret_statistics)
+{
+    bool is_found = false;
+
+    lock_take(&statistics_lock);
+    for (uint32_t i = 0; i < statistics_loops_most && page && !is_found; i++) {
+        const struct loop_statistics *place = &page->places[i];
+
+        is_found = place->thread != 0 && pthread_equal(owners[i].thread, thread);
+        if (is_found) {
+            *ret_statistics =
+                (CRLStatistics){.passes = place->passes,
+                                .sleeps = place->sleeps,
+                                .callouts = place->callouts,
+                                .timers = place->timers,
+                                .busy = busy_seconds(i),
+                                .longest = (double)place->longest_ns / 1e9,
+                                .longestFunction = (const void *)(uintptr_t)place->longest_function, /* NOLINT(performance-no-int-to-ptr) */
+                                .late = (double)place->late_ns / 1e9,
+                                .latest = (double)place->latest_ns / 1e9,
+                                .queued = place->queued};
+        }
+    }
+    lock_drop(&statistics_lock);
+    return is_found;
 }
 
 /* ---- beginning and end ---- */
@@ -410,9 +457,15 @@ void statistics_start_from_environment(void)
 {
     const char *text = kernel_ports.environment("CORERUNLOOP_STATISTICS");
 
-    if (text && strcmp(text, "1") == 0) {
-        trace_let_hear(trace_statistics_hear, hear);
+    has_file = text && strcmp(text, "1") == 0;
+    if (has_file) {
+        statistics_start();
     }
+}
+
+void statistics_start(void)
+{
+    trace_let_hear(trace_statistics_hear, hear);
 }
 
 void statistics_thread_ends(void)
@@ -432,12 +485,14 @@ void statistics_thread_ends(void)
 NOT_CHECKED void statistics_forget_parent(void)
 {
     lock_reset(&statistics_lock);
-    if (page) {
+    memset(&own_page, 0, page == &own_page ? sizeof own_page : 0);
+    if (page && page != &own_page) {
         kernel_trace.file_unmap(page, statistics_file_size);
         (void)kernel.close(page_file);
-        page = NULL;
     }
+    page = NULL;
     is_refused = false;
     own.place = NULL;
+    own.outermost = 0;
     own.depth = 0; /* the places of its callouts are the parent's */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process counts of its loops in the page that `runloop top` reads, on the clock that the test moves, and what has none. */
+/* What a process counts of its loops, in the page that `runloop top` reads or for itself, on the clock that the test moves. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -238,6 +238,137 @@ TEST(a_link_in_the_place_of_the_directory_is_refused_with_one_line, "524")
     (void)unlink(directory);
     end();
 }
+
+/* ---- for the program ---- */
+
+static CRLStatistics told;
+
+/* Counting has begun within the callout, which itself is not counted, nor the pass. */
+static void start_counting(struct probe *probe)
+{
+    (void)probe;
+    CRLStatisticsStart();
+    EXPECT(!CRLRunLoopGetStatistics(LOOP, &told));
+}
+
+static void look_meanwhile(struct probe *probe)
+{
+    (void)probe;
+    clock_spend_ms(30);
+    EXPECT(CRLRunLoopGetStatistics(LOOP, &told));
+    EXPECT_EQ((int)(told.busy * 1e3 + 0.5), 80);
+    EXPECT_EQ((int)(told.longest * 1e3 + 0.5), 50);
+}
+
+TEST(a_program_counts_for_itself_also_in_a_run_that_has_begun, "522 527")
+{
+    static struct probe start = {.name = "1", .action = start_counting, .logging = probe_is_silent};
+    static struct probe slow = {.name = "S", .action = takes_ms, .context = (void *)50, .logging = probe_is_silent};
+    static struct probe look = {.name = "L", .action = look_meanwhile, .logging = probe_is_silent};
+
+    begin();
+    test_allow_left(0, 0);
+    REQUIRE(unsetenv("CORERUNLOOP_STATISTICS") == 0);
+    clock_start();
+    probe_timer_add(&start, 0.1, 0, LOOP, MODE);
+    probe_timer_add(&slow, 0.2, 0, LOOP, MODE);
+    probe_timer_add(&look, 0.21, 0, LOOP, MODE);
+    CRLRunLoopPerformFunction(LOOP, CFSTR("other"), nothing, NULL, NULL);
+    CFRunLoopRunInMode(MODE, 0.5, false);
+    told = (CRLStatistics){.version = 1};
+    EXPECT(!CRLRunLoopGetStatistics(LOOP, &told));
+    told.version = 0;
+    REQUIRE(CRLRunLoopGetStatistics(LOOP, &told));
+    EXPECT_EQ(told.passes, 2);
+    EXPECT_EQ(told.callouts, 2);
+    EXPECT_EQ(told.timers, 2);
+    EXPECT(told.sleeps >= 1);
+    EXPECT(told.longestFunction != NULL);
+    EXPECT_EQ((int)(told.late * 1e3 + 0.5), 40); /* the second of two in a row */
+    EXPECT_EQ((int)(told.latest * 1e3 + 0.5), 40);
+    EXPECT_EQ(told.queued, 1);
+    EXPECT_EQ((int)(told.busy * 1e3 + 0.5), 80);
+    EXPECT(!read_page(getpid()));
+    end();
+}
+
+static CFRunLoopRef thread_loop_seen;
+
+static void run_and_be_asked(void *unused)
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+
+    EXPECT(!CRLRunLoopGetStatistics(loop, &told)); /* it has not run */
+    run_once(unused);
+    EXPECT(CRLRunLoopGetStatistics(loop, &told));
+    EXPECT_EQ(told.passes, 1);
+    thread_loop_seen = (CFRunLoopRef)(uintptr_t)CFRetain(loop);
+}
+
+TEST(nothing_is_told_of_a_loop_that_has_ended_or_is_not_counted, "527")
+{
+    CRLStatisticsStart();
+    probe_on_thread(run_and_be_asked, NULL);
+    EXPECT(!CRLRunLoopGetStatistics(thread_loop_seen, &told));
+    CFRelease(thread_loop_seen);
+    EXPECT(!CRLRunLoopGetStatistics(LOOP, &told));
+    run_once(NULL);
+    EXPECT(CRLRunLoopGetStatistics(LOOP, &told));
+}
+
+TEST(the_child_of_a_fork_counts_for_itself_from_0, "527")
+{
+    pid_t child;
+    int status = 0;
+
+    CRLStatisticsStart();
+    run_once(NULL);
+    child = fork();
+    if (child == 0) {
+        bool is_new = !CRLRunLoopGetStatistics(LOOP, &told);
+
+        run_once(NULL);
+        _exit(is_new && CRLRunLoopGetStatistics(LOOP, &told) && told.passes == 1 ? 0 : 1);
+    }
+    REQUIRE(waitpid(child, &status, 0) == child);
+    EXPECT_EQ(status, 0);
+    EXPECT(CRLRunLoopGetStatistics(LOOP, &told));
+    EXPECT_EQ(told.passes, 1);
+}
+
+static int64_t (*clock_before)(void);
+static double busy_between;
+
+/* Looks where the thread has begun to fall asleep, and has not added the time yet. */
+static int64_t look_in_between(void)
+{
+    kernel.monotonic_ns = clock_before;
+    EXPECT(CRLRunLoopGetStatistics(LOOP, &told));
+    busy_between = told.busy;
+    return kernel.monotonic_ns();
+}
+
+TEST(the_time_that_is_told_never_shrinks, "527")
+{
+    int run = 0;
+
+    clock_start();
+    CRLStatisticsStart();
+    (void)LOOP;
+    trace_event(trace_run_begins, 0, &run, 0);
+    clock_spend_ms(20);
+    EXPECT(CRLRunLoopGetStatistics(LOOP, &told));
+    EXPECT_EQ((int)(told.busy * 1e3 + 0.5), 20);
+    clock_before = kernel.monotonic_ns;
+    kernel.monotonic_ns = look_in_between;
+    trace_event(trace_sleep_begins, 0, &run, 0);
+    EXPECT_EQ((int)(busy_between * 1e3 + 0.5), 20);
+    EXPECT(CRLRunLoopGetStatistics(LOOP, &told));
+    EXPECT_EQ((int)(told.busy * 1e3 + 0.5), 20);
+    EXPECT_EQ(told.sleeps, 1);
+}
+
+/* ---- the page that cannot be made ---- */
 
 static int no_room(int file, int64_t offset, size_t size)
 {
