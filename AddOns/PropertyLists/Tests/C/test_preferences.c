@@ -246,6 +246,13 @@ TEST(a_value_that_no_property_list_holds_is_refused, "2220")
     forget();
     EXPECT_STR(value_of(CFSTR("deep")), "other");
     CFArrayRef deeper = CFArrayCreate(NULL, (const void **)&deep, 1, &kCFTypeArrayCallBacks);
+    CFMutableArrayRef innermost = deep;
+    while (CFArrayGetCount(innermost) > 0) {
+        innermost = (CFMutableArrayRef)(uintptr_t)CFArrayGetValueAtIndex(innermost, 0);
+    }
+    CFArrayAppendValue(innermost, CFSTR("leaf"));
+    CFPreferencesSetAppValue(CFSTR("deep and full"), deep, APP);
+    EXPECT_STR(value_of(CFSTR("deep and full")), "other");
     stderr_take();
     CFPreferencesSetAppValue(CFSTR("deeper"), deeper, APP);
     CFPreferencesSetAppValue(CFSTR("error"), error, APP);
@@ -257,6 +264,26 @@ TEST(a_value_that_no_property_list_holds_is_refused, "2220")
     CFRelease(deeper);
     CFRelease(deep);
     CFRelease(error);
+    folder_remove();
+}
+
+/* As somebody's property list of some hundred bytes has it. */
+TEST(an_array_that_occurs_a_million_million_times_is_kept, "2220")
+{
+    CFArrayRef array = CFArrayCreate(NULL, NULL, 0, &kCFTypeArrayCallBacks);
+
+    folder_make();
+    for (int i = 0; i < 40; i++) {
+        CFArrayRef twice = CFArrayCreate(NULL, (const void *[]){array, array}, 2, &kCFTypeArrayCallBacks);
+
+        CFRelease(array);
+        array = twice;
+    }
+    CFPreferencesSetAppValue(CFSTR("many"), array, APP);
+    EXPECT(CFPreferencesAppSynchronize(APP));
+    forget();
+    EXPECT_STR(value_of(CFSTR("many")), "other");
+    CFRelease(array);
     folder_remove();
 }
 
