@@ -89,7 +89,8 @@ typedef struct {
 /** How a child ended, and what it used. */
 typedef struct {
     CFIndex version; /**< 0. */
-    /** The status of waitpid, for WIFEXITED and the other macros. -1: nobody knows, as the program ignores SIGCHLD or has waited. */
+    /** The status of waitpid, for WIFEXITED and the other macros. -1: nobody knows, as the program ignores SIGCHLD, has waited, or is the
+     * child of a fork, for which all that its parent started has ended. */
     int waitStatus;
     struct rusage usage; /**< Of the child and of those that it has waited for; zeros if the status is -1. */
 } CRLChildEnd;

@@ -406,6 +406,52 @@ TEST_LIMIT(stress_ten_thousand_children_leave_nothing, "", 600)
     EXPECT_NO_CHILD();
 }
 
+static _Atomic bool is_asked_enough;
+
+static void ask_for_the_end(void *context)
+{
+    while (!is_asked_enough) {
+        (void)CRLChildGetEnd(context, NULL);
+    }
+}
+
+TEST(the_child_of_a_fork_may_ask_for_a_child_of_its_parent, "")
+{
+    struct child_probe probe = {0};
+    struct probe_thread threads[2];
+
+    if (test_is_instrumented()) {
+        SKIP("the child would find the locks of the sanitizer taken");
+    }
+    probe_start_script(&probe, "exec sleep 1000");
+    for (int i = 0; i < 2; i++) {
+        probe_thread_start(&threads[i], ask_for_the_end, probe.child);
+    }
+    for (int i = 0; i < 100; i++) {
+        pid_t copy = fork();
+
+        if (copy == 0) {
+            CRLChildEnd end = {0};
+            bool has_ended = CRLChildGetEnd(probe.child, &end);
+
+            (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+            CRLChildUnscheduleFromRunLoop(probe.child, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+            _exit(has_ended && end.waitStatus == -1 && !CRLChildKill(probe.child, SIGKILL, false) ? 0 : 1);
+        }
+        int status = -1;
+        REQUIRE(copy > 0 && waitpid(copy, &status, 0) == copy);
+        EXPECT_EQ(status, 0);
+    }
+    is_asked_enough = true;
+    for (int i = 0; i < 2; i++) {
+        probe_thread_join(&threads[i]);
+    }
+    EXPECT(CRLChildKill(probe.child, SIGKILL, false));
+    probe_run_to_end(&probe);
+    EXPECT(WIFSIGNALED(probe.end.waitStatus));
+    probe_give_up(&probe);
+}
+
 static void start_children(void *context)
 {
     (void)context;

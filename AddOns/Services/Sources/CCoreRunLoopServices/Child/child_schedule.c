@@ -51,11 +51,11 @@ static bool begin_telling(CRLChildRef child)
     struct child_watch taken;
     bool is_first;
 
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     taken = take_watch(child);
     is_first = !child->is_told;
     child->is_told = true;
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     end_watch(taken);
     return is_first;
 }
@@ -83,9 +83,9 @@ static void kill_late(CFRunLoopTimerRef timer, void *info)
     CRLChildRef child = info;
     bool whole_group;
 
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     whole_group = child->kills_group;
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     (void)timer;
     (void)child_process_signal(&child->process, SIGKILL, whole_group);
 }
@@ -127,7 +127,7 @@ void child_schedule_kill(CRLChildRef child, CFAbsoluteTime at, bool whole_group)
     CFRunLoopTimerRef former = NULL;
     bool is_armed;
 
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     child->kills_group |= whole_group;
     if (child->kill_at == 0 || at < child->kill_at) {
         child->kill_at = at;
@@ -136,7 +136,7 @@ void child_schedule_kill(CRLChildRef child, CFAbsoluteTime at, bool whole_group)
     }
     is_armed = arm(child);
     whole_group = child->kills_group;
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     end_timer(former);
     if (!is_armed) {
         (void)child_process_signal(&child->process, SIGKILL, whole_group);
@@ -210,14 +210,14 @@ Boolean CRLChildScheduleWithRunLoop(CRLChildRef child, CFRunLoopRef loop, CFRunL
     bool result;
 
     child_require(child, "CRLChildScheduleWithRunLoop");
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     result = child->is_told || add_mode(child, loop, mode);
     keeps = child->watch.modes && CFSetGetCount(child->watch.modes) > 0;
     invariant(!keeps || child->watch.loop);
     if (!result && !keeps) {
         taken = take_watch(child);
     }
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     end_watch(taken);
     return result;
 }
@@ -227,12 +227,12 @@ void CRLChildUnscheduleFromRunLoop(CRLChildRef child, CFRunLoopRef loop, CFRunLo
     struct child_watch taken = {NULL, NULL, NULL, NULL, NULL};
 
     child_require(child, "CRLChildUnscheduleFromRunLoop");
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     if (child->watch.loop && child->watch.loop == loop) {
         remove_from_loop(&child->watch, mode);
         CFSetRemoveValue(child->watch.modes, mode);
         taken = CFSetGetCount(child->watch.modes) == 0 ? take_watch(child) : taken;
     }
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     end_watch(taken);
 }
