@@ -467,6 +467,28 @@ TEST(a_link_stays_and_what_it_leads_to_is_replaced, "2220")
     folder_remove();
 }
 
+/* As one to /dev/null, with which people keep a program from writing. */
+TEST(a_link_to_what_is_no_property_list_is_replaced_itself, "2219")
+{
+    struct stat status;
+
+    folder_make();
+    folder_write("elsewhere/text", "(");
+    REQUIRE(mkfifo(folder_path("elsewhere/pipe"), 0600) == 0);
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(symlink(i == 0 ? "elsewhere/text" : "elsewhere/pipe", folder_path("com.example.test.plist")) == 0);
+        EXPECT(strstr(write_over(true), "is kept as"));
+        EXPECT(lstat(folder_path("com.example.test.plist"), &status) == 0 && S_ISREG(status.st_mode));
+        EXPECT(lstat(folder_path(i == 0 ? "com.example.test.plist.damaged-1" : "com.example.test.plist.damaged-2"), &status) == 0 &&
+               S_ISLNK(status.st_mode));
+        REQUIRE(unlink(folder_path("com.example.test.plist")) == 0);
+    }
+    EXPECT_STR(folder_read("elsewhere/text"), "(");
+    EXPECT(stat(folder_path("elsewhere/pipe"), &status) == 0 && S_ISFIFO(status.st_mode));
+    EXPECT_EQ(folder_count("elsewhere", ""), 4); /* with . and .. */
+    folder_remove();
+}
+
 TEST(a_lock_that_is_something_else_is_not_taken, "2219")
 {
     folder_make();
