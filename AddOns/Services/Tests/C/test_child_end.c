@@ -202,6 +202,32 @@ TEST(the_time_for_a_kill_is_kept_for_a_later_loop, "")
     probe_give_up(&probe);
 }
 
+static void schedule_elsewhere(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    EXPECT(CRLChildScheduleWithRunLoop(((struct child_probe *)info)->child, CFRunLoopGetCurrent(), CFSTR("other")));
+}
+
+/* Both timers are due in one pass, that of the kill first. */
+TEST(a_child_that_was_just_killed_may_be_in_one_mode_more, "")
+{
+    struct child_probe probe = {.specification = {.version = 0}};
+    CFRunLoopTimerContext context = {.info = &probe};
+    CFRunLoopTimerRef timer;
+    char text[8];
+
+    probe_start_shell(&probe, "trap '' TERM; echo ready; exec cat");
+    EXPECT_STR(probe_read(&probe, 1, text, 7), "ready\n");
+    EXPECT(CRLChildTerminate(probe.child, 1e-9, false));
+    timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0, 0, 1, schedule_elsewhere, &context);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, kCFRunLoopDefaultMode);
+    probe_run_to_end(&probe);
+    EXPECT_EQ(WTERMSIG(probe.end.waitStatus), SIGKILL);
+    CFRunLoopTimerInvalidate(timer);
+    CFRelease(timer);
+    probe_give_up(&probe);
+}
+
 /* The shell ends at once, what it has started would not, and holds the pipe. */
 TEST(what_is_left_of_a_group_ends_with_its_leader, "")
 {

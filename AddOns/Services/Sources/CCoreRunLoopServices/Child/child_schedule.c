@@ -90,17 +90,23 @@ static void kill_late(CFRunLoopTimerRef timer, void *info)
     (void)child_process_signal(&child->process, SIGKILL, whole_group);
 }
 
+/* Returns false if there is no memory. A timer that has fired is in no mode. */
+REQUIRES(the_service_lock) static bool add_timer(const struct child_watch *watch, CFRunLoopMode mode)
+{
+    CFRunLoopAddTimer(watch->loop, watch->timer, mode);
+    return CFRunLoopContainsTimer(watch->loop, watch->timer, mode) || !CFRunLoopTimerIsValid(watch->timer);
+}
+
 struct armed {
     const struct child_watch *watch;
     bool everywhere;
 };
 
-static void add_to_mode(const void *mode, void *info)
+REQUIRES(the_service_lock) static void add_to_mode(const void *mode, void *info)
 {
     struct armed *armed = info;
 
-    CFRunLoopAddTimer(armed->watch->loop, armed->watch->timer, mode);
-    armed->everywhere &= CFRunLoopContainsTimer(armed->watch->loop, armed->watch->timer, mode);
+    armed->everywhere &= add_timer(armed->watch, mode);
 }
 
 /* Makes the timer if it is wanted and possible. Returns false if there is no memory. */
@@ -177,10 +183,7 @@ REQUIRES(the_service_lock) static bool add_to_loop(const struct child_watch *wat
 
     CFRunLoopAddSource(watch->loop, watch->source, mode);
     is_added = CFRunLoopContainsSource(watch->loop, watch->source, mode);
-    if (watch->timer) {
-        CFRunLoopAddTimer(watch->loop, watch->timer, mode);
-        is_added &= CFRunLoopContainsTimer(watch->loop, watch->timer, mode);
-    }
+    is_added &= !watch->timer || add_timer(watch, mode);
     if (!is_added) {
         remove_from_loop(watch, mode);
     }
