@@ -159,7 +159,7 @@ CF_EXPORT int CRLChildTakeDescriptor(CRLChildRef child, int number) CRL_LINK(CRL
  * Has the end of the child told in a mode of a loop; kCFRunLoopCommonModes is one. A child that has ended already counts.
  *
  * A scheduled child keeps the loop's run alive, and itself, until the end was told.
- * Threads: any.
+ * Threads: any. The thread of the loop ends only after that, or after CRLChildUnscheduleFromRunLoop.
  * Errors: false when it is scheduled on another loop, and without memory or descriptors. True, and nothing happens, after the end was told.
  */
 CF_EXPORT Boolean CRLChildScheduleWithRunLoop(CRLChildRef child, CFRunLoopRef loop, CFRunLoopMode mode)

@@ -137,7 +137,8 @@ static void end(struct copying *copying)
 
 CFTypeRef tree_copy(CFAllocatorRef allocator, CFTypeRef root, CFOptionFlags mutability)
 {
-    struct copying copying = {.size_max = tree_measured_from};
+    enum { bytes_of_objects = 8 }; /* in memory, for one of those that are counted */
+    struct copying copying = {.size_max = tree_measured_from / bytes_of_objects};
     CFTypeRef copy = NULL;
     CFTypeRef object;
     enum tree_kind kind = tree_foreign;
