@@ -224,8 +224,8 @@ static bool replace(const char *path, CFDataRef data, mode_t mode, bool is_kept_
 bool plist_file_write(const char *path, CFDictionaryRef dictionary, mode_t mode, bool is_kept_aside, struct read_fault *fault)
 {
     /*
-     * A link stays; what it leads to is replaced. One that leads to nothing is replaced itself, and so is one that leads to no property list,
-     * as that is not ours: a device, which many keep settings away with, or a file of the system.
+     * A link stays; what it leads to is replaced. One that leads to nothing is replaced itself, and so is one that leads to no property
+     * list, as that is not ours: a device, which many keep settings away with, or a file of the system.
      */
     char *target = is_kept_aside ? NULL : realpath(path, NULL);
     int error = target || is_kept_aside ? 0 : errno;

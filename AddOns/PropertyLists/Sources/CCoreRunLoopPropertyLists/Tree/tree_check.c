@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says whether a tree can be written in a format, and how much it is (tree_check.h). A container that occurs several times is checked once. */
+/* Says whether a tree can be written in a format, and how much it is (tree_check.h). A container that occurs again is checked once. */
 #include "Tree/tree_check.h"
 
 #include <stdlib.h>

@@ -17,8 +17,8 @@ enum tree_fault {
 };
 
 /*
- * Gives the object that is at fault, or NULL, and how many containers of a valid tree are in each other at most, unless `ret_height` is NULL.
- * `root` may be NULL.
+ * Gives the object that is at fault, or NULL; and how many containers of a valid tree are in each other at most, unless `ret_height` is
+ * NULL. `root` may be NULL.
  */
 enum tree_fault tree_check(CFTypeRef root, CFPropertyListFormat format, CFTypeRef *ret_object, size_t *ret_height);
 
