@@ -56,10 +56,13 @@ CF_EXPORT Boolean CFPropertyListIsValid(CFPropertyListRef plist, CFPropertyListF
 /**
  * Creates a copy of a tree, with new containers all the way down.
  *
- * `allocator` is NULL for the default. `mutabilityOption` is one of CFPropertyListMutabilityOptions.
+ * `allocator` is NULL for the default. `mutabilityOption` is one of CFPropertyListMutabilityOptions. A container that occurs several times
+ * does so in a copy that cannot be changed, too; in another one each of them is of its own.
  * Ownership: the caller releases the copy. What cannot be changed may be the same object in both.
  * Threads: any.
  * Errors: NULL when the tree is not valid and when there is no memory.
+ * Differs from Apple: NULL for a copy that can be changed and would have more than 64 MB and 64 times what it has with each container once,
+ * as a short file in the binary format may stand for a million million of them.
  */
 CF_EXPORT CFPropertyListRef CFPropertyListCreateDeepCopy(CFAllocatorRef allocator, CFPropertyListRef propertyList,
                                                          CFOptionFlags mutabilityOption)

@@ -192,7 +192,7 @@ static bool require_valid(CFTypeRef tree, CFPropertyListFormat format, struct re
 {
     CFTypeRef object;
 
-    switch (tree_check(tree, format, &object)) {
+    switch (tree_check(tree, format, &object, NULL)) {
     case tree_is_valid:
         return true;
     case tree_has_null:
@@ -333,14 +333,14 @@ Boolean CFPropertyListIsValid(CFPropertyListRef plist, CFPropertyListFormat form
 {
     CFTypeRef object;
 
-    return tree_check(plist, format, &object) == tree_is_valid;
+    return tree_check(plist, format, &object, NULL) == tree_is_valid;
 }
 
 CFPropertyListRef CFPropertyListCreateDeepCopy(CFAllocatorRef allocator, CFPropertyListRef propertyList, CFOptionFlags mutabilityOption)
 {
     CFTypeRef object;
 
-    if (tree_check(propertyList, kCFPropertyListBinaryFormat_v1_0, &object) != tree_is_valid) {
+    if (tree_check(propertyList, kCFPropertyListBinaryFormat_v1_0, &object, NULL) != tree_is_valid) {
         return NULL;
     }
     return tree_copy(allocator, propertyList, mutabilityOption);

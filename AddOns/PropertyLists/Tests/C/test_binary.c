@@ -325,6 +325,32 @@ TEST(a_container_that_occurs_a_million_million_times_takes_no_more_than_the_file
     CFRelease(data);
 }
 
+/* Object n is an array of object n + 1, but for the last of `first`, which is empty, and the last of all, which has the first of all. */
+static void make_two_chains(unsigned first, unsigned second)
+{
+    begin("bplist00");
+    put_object("\xA2\0\1\0\0", 5);
+    memcpy(file.bytes + file.length - 2, (unsigned char[]){(unsigned char)((first + 1) >> 8), (unsigned char)(first + 1)}, 2);
+    for (unsigned i = 1; i <= first + second; i++) {
+        unsigned next = i == first + second ? 1 : i + 1;
+        unsigned char array[3] = {0xA1, (unsigned char)(next >> 8), (unsigned char)next};
+
+        put_object(i == first ? (const void *)"\xA0" : array, i == first ? 1 : sizeof array);
+    }
+    end(&(struct trailer){2, 2, -1, -1, -1});
+}
+
+/* What was read where it is less deep counts where it occurs again. */
+TEST(containers_are_nested_up_to_512_wherever_they_lie_in_the_file, "2203")
+{
+    make_two_chains(255, 256);
+    expect(NULL);
+    make_two_chains(255, 257);
+    expect("!nested too deep");
+    make_two_chains(256, 256);
+    expect("!nested too deep");
+}
+
 TEST(objects_that_lie_over_each_other_are_refused_when_they_take_too_much, "2203")
 {
     begin("bplist00");

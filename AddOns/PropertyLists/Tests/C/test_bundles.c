@@ -364,6 +364,30 @@ TEST(an_info_that_is_damaged_counts_as_empty, "2219")
 
 /* ---- resources ---- */
 
+TEST(a_hundred_thousand_localizations_are_named_once_each, "2213")
+{
+    enum { count = 100000, longest = 16 };
+    static const char begin[] = "{ CFBundleLocalizations = (";
+    char *text = malloc(sizeof begin + (size_t)count * longest + longest);
+    size_t length = sizeof begin - 1;
+
+    REQUIRE(text);
+    folder_make();
+    memcpy(text, begin, length);
+    for (int i = 0; i < count; i++) {
+        length += (size_t)snprintf(text + length, longest, "l%d,", i / 2);
+    }
+    (void)snprintf(text + length, longest, "); }");
+    folder_write("N.bundle/Info.plist", text);
+    CFBundleRef bundle = create_bundle("N.bundle");
+    CFArrayRef names = CFBundleCopyBundleLocalizations(bundle);
+    EXPECT_EQ(CFArrayGetCount(names), count / 2);
+    CFRelease(names);
+    CFRelease(bundle);
+    free(text);
+    folder_remove();
+}
+
 static CFBundleRef create_localized(void)
 {
     folder_write("L.bundle/Info.plist", "{ CFBundleDevelopmentRegion = English; CFBundleLocalizations = (ja, de); }");

@@ -246,6 +246,13 @@ TEST(a_value_that_no_property_list_holds_is_refused, "2220")
     forget();
     EXPECT_STR(value_of(CFSTR("deep")), "other");
     CFArrayRef deeper = CFArrayCreate(NULL, (const void **)&deep, 1, &kCFTypeArrayCallBacks);
+    CFMutableArrayRef innermost = deep;
+    while (CFArrayGetCount(innermost) > 0) {
+        innermost = (CFMutableArrayRef)(uintptr_t)CFArrayGetValueAtIndex(innermost, 0);
+    }
+    CFArrayAppendValue(innermost, CFSTR("leaf"));
+    CFPreferencesSetAppValue(CFSTR("deep and full"), deep, APP);
+    EXPECT_STR(value_of(CFSTR("deep and full")), "other");
     stderr_take();
     CFPreferencesSetAppValue(CFSTR("deeper"), deeper, APP);
     CFPreferencesSetAppValue(CFSTR("error"), error, APP);
@@ -257,6 +264,26 @@ TEST(a_value_that_no_property_list_holds_is_refused, "2220")
     CFRelease(deeper);
     CFRelease(deep);
     CFRelease(error);
+    folder_remove();
+}
+
+/* As somebody's property list of some hundred bytes has it. */
+TEST(an_array_that_occurs_a_million_million_times_is_kept, "2220")
+{
+    CFArrayRef array = CFArrayCreate(NULL, NULL, 0, &kCFTypeArrayCallBacks);
+
+    folder_make();
+    for (int i = 0; i < 40; i++) {
+        CFArrayRef twice = CFArrayCreate(NULL, (const void *[]){array, array}, 2, &kCFTypeArrayCallBacks);
+
+        CFRelease(array);
+        array = twice;
+    }
+    CFPreferencesSetAppValue(CFSTR("many"), array, APP);
+    EXPECT(CFPreferencesAppSynchronize(APP));
+    forget();
+    EXPECT_STR(value_of(CFSTR("many")), "other");
+    CFRelease(array);
     folder_remove();
 }
 
@@ -437,6 +464,28 @@ TEST(a_link_stays_and_what_it_leads_to_is_replaced, "2220")
     REQUIRE(symlink("nowhere", folder_path("com.example.test.plist")) == 0);
     EXPECT(CFPreferencesAppSynchronize(APP)); /* it leads to nothing: the name is taken */
     EXPECT(strstr(folder_read("com.example.test.plist"), "fresh"));
+    folder_remove();
+}
+
+/* As one to /dev/null, with which people keep a program from writing. */
+TEST(a_link_to_what_is_no_property_list_is_replaced_itself, "2219")
+{
+    struct stat status;
+
+    folder_make();
+    folder_write("elsewhere/text", "(");
+    REQUIRE(mkfifo(folder_path("elsewhere/pipe"), 0600) == 0);
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(symlink(i == 0 ? "elsewhere/text" : "elsewhere/pipe", folder_path("com.example.test.plist")) == 0);
+        EXPECT(strstr(write_over(true), "is kept as"));
+        EXPECT(lstat(folder_path("com.example.test.plist"), &status) == 0 && S_ISREG(status.st_mode));
+        EXPECT(lstat(folder_path(i == 0 ? "com.example.test.plist.damaged-1" : "com.example.test.plist.damaged-2"), &status) == 0 &&
+               S_ISLNK(status.st_mode));
+        REQUIRE(unlink(folder_path("com.example.test.plist")) == 0);
+    }
+    EXPECT_STR(folder_read("elsewhere/text"), "(");
+    EXPECT(stat(folder_path("elsewhere/pipe"), &status) == 0 && S_ISFIFO(status.st_mode));
+    EXPECT_EQ(folder_count("elsewhere", ""), 4); /* with . and .. */
     folder_remove();
 }
 

@@ -136,6 +136,49 @@ TEST(a_deep_copy_is_mutable_as_far_as_it_was_asked_for, "2205")
     CFRelease(tree);
 }
 
+/* As a file of some hundred bytes has it. */
+TEST(a_container_that_occurs_a_million_million_times_is_copied_at_once_or_not_at_all, "2205")
+{
+    CFArrayRef array = make_array(make_text("a"), NULL);
+
+    for (int i = 0; i < 40; i++) {
+        array = make_array(CFRetain(array), array, NULL);
+    }
+    CFArrayRef copy = CFPropertyListCreateDeepCopy(NULL, array, kCFPropertyListImmutable);
+
+    REQUIRE(copy);
+    EXPECT(CFArrayGetValueAtIndex(copy, 0) == CFArrayGetValueAtIndex(copy, 1));
+    EXPECT(CFArrayGetValueAtIndex(copy, 0) != CFArrayGetValueAtIndex(array, 0));
+    EXPECT(!CFPropertyListCreateDeepCopy(NULL, array, kCFPropertyListMutableContainers));
+    CFRelease(copy);
+    CFRelease(array);
+}
+
+/* Of which the copy keeps one. */
+TEST(keys_that_are_equal_are_one_in_a_copy, "2205")
+{
+    CFDictionaryKeyCallBacks by_address = kCFTypeDictionaryKeyCallBacks;
+    CFArrayRef value = make_array(make_integer(1), NULL);
+    CFArrayRef other = make_array(make_integer(2), NULL);
+    CFTypeRef keys[] = {make_text("a key in memory of its own"), make_text("a key in memory of its own")};
+    CFDictionaryRef twice;
+
+    by_address.equal = NULL;
+    by_address.hash = NULL;
+    twice = CFDictionaryCreate(NULL, keys, (const void *[]){value, other}, 2, &by_address, &kCFTypeDictionaryValueCallBacks);
+    REQUIRE(CFDictionaryGetCount(twice) == 2);
+    CFArrayRef tree = make_array(twice, value, other, NULL);
+    CFArrayRef copy = CFPropertyListCreateDeepCopy(NULL, tree, kCFPropertyListImmutable);
+
+    REQUIRE(copy);
+    EXPECT_EQ(CFDictionaryGetCount(CFArrayGetValueAtIndex(copy, 0)), 1);
+    EXPECT(CFEqual(CFArrayGetValueAtIndex(copy, 1), value) && CFEqual(CFArrayGetValueAtIndex(copy, 2), other));
+    CFRelease(copy);
+    CFRelease(tree);
+    CFRelease(keys[0]);
+    CFRelease(keys[1]);
+}
+
 static CFTypeRef copied;
 
 static bool copy_deeply(void)
@@ -145,6 +188,24 @@ static bool copy_deeply(void)
     NEED(copy);
     MUST(CFEqual(copy, copied));
     return true;
+}
+
+static bool copy_at_once(void)
+{
+    CFTypeRef copy = bag_keep(CFPropertyListCreateDeepCopy(NULL, copied, kCFPropertyListImmutable));
+
+    NEED(copy);
+    MUST(CFEqual(copy, copied));
+    return true;
+}
+
+TEST_LIMIT(nth_failure_a_deep_copy_of_what_occurs_twice, "2205", 120)
+{
+    CFArrayRef twice = make_array(make_text("text"), NULL);
+
+    copied = make_array(CFRetain(twice), make_dictionary("a", twice, NULL), NULL);
+    nth_failure_run("a_deep_copy_of_what_occurs_twice", copy_at_once);
+    CFRelease(copied);
 }
 
 TEST_LIMIT(nth_failure_a_deep_copy, "2205", 120)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lock of one object of this wing: a pthread mutex, with which no thread can be cancelled. A thread holds one at most, and none over
- * the program's code. In the child of a fork an object that was made before it is not used any more, so its lock is not taken there.
+ * The lock of one object of this wing, or of all of a kind: a pthread mutex, with which no thread can be cancelled. A thread holds one at
+ * most, and none over the program's code. In the child of a fork an object that was made before it is not used any more, so its lock is not
+ * taken there; a lock of all, as that of children and of work, is taken by the fork itself.
  */
 #ifndef CRL_SERVICES_SERVICE_LOCK_H
 #define CRL_SERVICES_SERVICE_LOCK_H

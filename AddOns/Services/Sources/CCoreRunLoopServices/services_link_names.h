@@ -4,6 +4,7 @@
 #define CRL_SERVICES_LINK_NAMES_H
 #pragma redefine_extname child_exec_start crl_child_exec_start
 #pragma redefine_extname child_kernel crl_child_kernel
+#pragma redefine_extname child_lock crl_child_lock
 #pragma redefine_extname child_plan_close_sources crl_child_plan_close_sources
 #pragma redefine_extname child_plan_free crl_child_plan_free
 #pragma redefine_extname child_plan_has crl_child_plan_has

@@ -202,6 +202,32 @@ TEST(the_time_for_a_kill_is_kept_for_a_later_loop, "")
     probe_give_up(&probe);
 }
 
+static void schedule_elsewhere(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    EXPECT(CRLChildScheduleWithRunLoop(((struct child_probe *)info)->child, CFRunLoopGetCurrent(), CFSTR("other")));
+}
+
+/* Both timers are due in one pass, that of the kill first. */
+TEST(a_child_that_was_just_killed_may_be_in_one_mode_more, "")
+{
+    struct child_probe probe = {.specification = {.version = 0}};
+    CFRunLoopTimerContext context = {.info = &probe};
+    CFRunLoopTimerRef timer;
+    char text[8];
+
+    probe_start_shell(&probe, "trap '' TERM; echo ready; exec cat");
+    EXPECT_STR(probe_read(&probe, 1, text, 7), "ready\n");
+    EXPECT(CRLChildTerminate(probe.child, 1e-9, false));
+    timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0, 0, 1, schedule_elsewhere, &context);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, kCFRunLoopDefaultMode);
+    probe_run_to_end(&probe);
+    EXPECT_EQ(WTERMSIG(probe.end.waitStatus), SIGKILL);
+    CFRunLoopTimerInvalidate(timer);
+    CFRelease(timer);
+    probe_give_up(&probe);
+}
+
 /* The shell ends at once, what it has started would not, and holds the pipe. */
 TEST(what_is_left_of_a_group_ends_with_its_leader, "")
 {
@@ -404,6 +430,52 @@ TEST_LIMIT(stress_ten_thousand_children_leave_nothing, "", 600)
 {
     run_many(test_is_soak() ? 10000 : 50, 50);
     EXPECT_NO_CHILD();
+}
+
+static _Atomic bool is_asked_enough;
+
+static void ask_for_the_end(void *context)
+{
+    while (!is_asked_enough) {
+        (void)CRLChildGetEnd(context, NULL);
+    }
+}
+
+TEST(the_child_of_a_fork_may_ask_for_a_child_of_its_parent, "")
+{
+    struct child_probe probe = {0};
+    struct probe_thread threads[2];
+
+    if (test_is_instrumented()) {
+        SKIP("the child would find the locks of the sanitizer taken");
+    }
+    probe_start_script(&probe, "exec sleep 1000");
+    for (int i = 0; i < 2; i++) {
+        probe_thread_start(&threads[i], ask_for_the_end, probe.child);
+    }
+    for (int i = 0; i < 100; i++) {
+        pid_t copy = fork();
+
+        if (copy == 0) {
+            CRLChildEnd end = {0};
+            bool has_ended = CRLChildGetEnd(probe.child, &end);
+
+            (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+            CRLChildUnscheduleFromRunLoop(probe.child, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+            _exit(has_ended && end.waitStatus == -1 && !CRLChildKill(probe.child, SIGKILL, false) ? 0 : 1);
+        }
+        int status = -1;
+        REQUIRE(copy > 0 && waitpid(copy, &status, 0) == copy);
+        EXPECT_EQ(status, 0);
+    }
+    is_asked_enough = true;
+    for (int i = 0; i < 2; i++) {
+        probe_thread_join(&threads[i]);
+    }
+    EXPECT(CRLChildKill(probe.child, SIGKILL, false));
+    probe_run_to_end(&probe);
+    EXPECT(WIFSIGNALED(probe.end.waitStatus));
+    probe_give_up(&probe);
 }
 
 static void start_children(void *context)

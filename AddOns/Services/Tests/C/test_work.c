@@ -463,6 +463,60 @@ TEST(a_busy_program_forks, "")
     EXPECT_EQ(run_to_end(), kCFRunLoopRunFinished);
 }
 
+static _Atomic bool is_idle;
+
+static bool note_idle(pthread_mutex_t *mutex)
+{
+    (void)mutex;
+    is_idle = true;
+    return false;
+}
+
+/* In the child of a fork, once the thread that forked has left the pool. */
+static void *give_later(void *unused)
+{
+    struct work_probe probe = {0};
+
+    while (!is_idle) {
+        (void)sched_yield();
+    }
+    work_probe_give_away(&probe, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+    (void)unused;
+    _exit(run_to_end() == kCFRunLoopRunFinished && probe.ends == 1 ? 0 : 1);
+}
+
+/* The child's one thread is the pool's, and goes on as such. */
+static void fork_and_return(struct work_probe *probe)
+{
+    pid_t child = fork();
+    pthread_t thread;
+
+    if (child == 0) {
+        work_kernel.idle_wait = note_idle;
+        if (pthread_create(&thread, NULL, give_later, NULL) != 0) {
+            _exit(2);
+        }
+        return;
+    }
+    *(pid_t *)probe->context = child;
+}
+
+TEST(work_may_fork_and_its_thread_be_one_of_the_child_s_pool, "")
+{
+    pid_t child = -1;
+    struct work_probe probe = {.during = fork_and_return, .context = &child};
+    int status = -1;
+
+    if (test_is_instrumented()) {
+        SKIP("a sanitizer starts no thread in the child");
+    }
+    work_probe_give_away(&probe, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+    EXPECT_EQ(run_to_end(), kCFRunLoopRunFinished);
+    REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(probe.ends, 1);
+}
+
 /* ---- callbacks that do not return ---- */
 
 static jmp_buf way_out;

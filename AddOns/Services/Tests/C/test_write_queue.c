@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -250,6 +251,28 @@ TEST(a_write_itself_tells_a_peer_that_is_gone, "")
     EXPECT_EQ(write_probe_counts(&probe).error, EPIPE);
     write_probe_run();
     EXPECT_TRACE(&probe.told, "");
+    write_probe_end(&probe);
+}
+
+/* As a program sets it that wants no further descriptor. */
+TEST(a_write_without_a_descriptor_left_takes_nothing_and_the_queue_goes_on, "")
+{
+    struct write_probe probe = {.peer = -1};
+    struct rlimit limit;
+    struct rlimit lower;
+
+    write_probe_begin(&probe, large, 0, kCFSocketNoCallBack);
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    lower = limit;
+    for (lower.rlim_cur = 0; lower.rlim_cur <= 3; lower.rlim_cur++) {
+        REQUIRE(setrlimit(RLIMIT_NOFILE, &lower) == 0);
+        EXPECT_EQ(write_probe_ask(&probe, 10), kCRLWriteFailed);
+        EXPECT_EQ(errno, EMFILE);
+        EXPECT_EQ(write_probe_counts(&probe).error, 0);
+    }
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    EXPECT_EQ(write_probe_ask(&probe, 10), kCRLWriteTaken);
+    write_probe_read_all(&probe);
     write_probe_end(&probe);
 }
 

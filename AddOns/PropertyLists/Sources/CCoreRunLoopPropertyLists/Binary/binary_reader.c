@@ -25,6 +25,7 @@ struct binary_reader {
     size_t reference_size;
     uint64_t object_count;
     CFTypeRef *objects; /* owned, by number: what was made and is shared; or `open_mark` */
+    uint16_t *heights; /* of these: 1 for a container without others, 0 for a leaf */
     uint64_t budget; /* bytes of objects that may still be made */
     struct tree_builder builder;
     struct binary_level {
@@ -32,6 +33,7 @@ struct binary_reader {
         const uint8_t *references;
         uint64_t count; /* of values */
         uint64_t next; /* of the references in the order in which they are read */
+        uint16_t height_inside; /* of the highest container in it so far */
         bool is_dictionary;
     } levels[tree_depth_max];
     size_t depth;
@@ -47,6 +49,7 @@ struct binary_object {
 };
 
 static const char open_mark; /* stands for a container that is being read */
+static const char too_deep[] = "Arrays and dictionaries are nested too deep";
 
 static uint64_t read_big_endian(const uint8_t *bytes, size_t size)
 {
@@ -333,25 +336,48 @@ static bool open_container(struct binary_reader *reader, const struct binary_obj
     bool is_dictionary = (object->marker & 0xF0) == binary_dictionary;
 
     if (reader->depth == tree_depth_max) {
-        return fail(reader, "Arrays and dictionaries are nested too deep");
+        return fail(reader, too_deep);
     }
     if (!tree_builder_open(&reader->builder, is_dictionary ? tree_dictionary : tree_array)) {
         return lacks_memory(reader);
     }
     reader->objects[object->number] = &open_mark;
-    reader->levels[reader->depth++] = (struct binary_level){object->number, object->contents, object->count, 0, is_dictionary};
+    reader->levels[reader->depth++] = (struct binary_level){object->number, object->contents, object->count, 0, 0, is_dictionary};
     return true;
+}
+
+/* The innermost container has got one of this height, or a leaf. */
+static void note_height(struct binary_reader *reader, uint16_t height)
+{
+    struct binary_level *level = reader->depth > 0 ? &reader->levels[reader->depth - 1] : NULL;
+
+    if (level && level->height_inside < height) {
+        level->height_inside = height;
+    }
+}
+
+/* What was made in another place counts with all that is in it. */
+static bool add_known(struct binary_reader *reader, uint64_t number)
+{
+    if (reader->depth + reader->heights[number] > tree_depth_max) {
+        return fail(reader, too_deep);
+    }
+    note_height(reader, reader->heights[number]);
+    return tree_builder_add(&reader->builder, CFRetain(reader->objects[number])) || lacks_memory(reader);
 }
 
 static bool close_container(struct binary_reader *reader)
 {
-    uint64_t number = reader->levels[--reader->depth].number;
+    const struct binary_level *level = &reader->levels[--reader->depth];
+    uint64_t number = level->number;
     CFTypeRef container;
 
+    note_height(reader, level->height_inside + 1);
     if (!tree_builder_close(&reader->builder, &container)) {
         return lacks_memory(reader);
     }
     if (reader->builder.mutability == kCFPropertyListImmutable) {
+        reader->heights[number] = level->height_inside + 1;
         share(reader, number, container);
     } else {
         reader->objects[number] = NULL;
@@ -393,7 +419,7 @@ static bool add_object(struct binary_reader *reader, uint64_t number)
         return fail(reader, "A container contains itself");
     }
     if (may_share) {
-        return tree_builder_add(&reader->builder, CFRetain(known)) || lacks_memory(reader);
+        return add_known(reader, number);
     }
     if (!find_object(reader, number, &object)) {
         return false;
@@ -475,6 +501,7 @@ static void free_objects(struct binary_reader *reader)
         }
     }
     free(reader->objects);
+    free(reader->heights);
 }
 
 static CFTypeRef read_tree(struct binary_reader *reader, uint64_t root)
@@ -507,10 +534,13 @@ CFTypeRef binary_read(CFAllocatorRef allocator, const uint8_t *bytes, size_t len
     reader->builder.keeps_first = true;
     if (read_trailer(reader, length)) {
         reader->objects = calloc(reader->object_count, sizeof *reader->objects);
-        if (reader->objects) {
+        reader->heights = calloc(reader->object_count, sizeof *reader->heights);
+        if (reader->objects && reader->heights) {
             tree = read_tree(reader, read_big_endian(bytes + length - binary_trailer_size + trailer_root, 8));
             free_objects(reader);
         } else {
+            free(reader->objects);
+            free(reader->heights);
             (void)lacks_memory(reader);
         }
     }

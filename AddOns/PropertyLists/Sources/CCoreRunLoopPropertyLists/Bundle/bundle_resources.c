@@ -99,7 +99,21 @@ static void append_new(CFMutableArrayRef array, CFTypeRef value)
     }
 }
 
-static void append_named(CFMutableArrayRef array, const struct bundle *bundle)
+/* Each of them once. Info.plist may name so many that a search of the array for each of them would not end. */
+struct localizations {
+    CFMutableArrayRef array;
+    CFMutableSetRef set;
+};
+
+static void append_localization(const struct localizations *localizations, CFTypeRef name)
+{
+    if (name && !CFSetContainsValue(localizations->set, name)) {
+        CFSetAddValue(localizations->set, name);
+        CFArrayAppendValue(localizations->array, name);
+    }
+}
+
+static void append_named(const struct localizations *localizations, const struct bundle *bundle)
 {
     CFTypeRef named = CFDictionaryGetValue(bundle->info, kCFBundleLocalizationsKey);
     CFIndex count = named && CFGetTypeID(named) == CFArrayGetTypeID() ? CFArrayGetCount(named) : 0;
@@ -107,32 +121,45 @@ static void append_named(CFMutableArrayRef array, const struct bundle *bundle)
     for (CFIndex i = 0; i < count; i++) {
         CFTypeRef name = CFArrayGetValueAtIndex(named, i);
 
-        append_new(array, CFGetTypeID(name) == CFStringGetTypeID() ? name : NULL);
+        append_localization(localizations, CFGetTypeID(name) == CFStringGetTypeID() ? name : NULL);
     }
 }
 
-CFMutableArrayRef bundle_copy_localizations(const struct bundle *bundle)
+static void append_listed(const struct localizations *localizations, const struct bundle *bundle)
 {
-    CFMutableArrayRef array = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
     struct name_list list = {0};
     char path[PATH_MAX];
 
-    if (array && bundle_layout_path(bundle->layout, bundle->root, bundle_resources, path) && list_folder(path, folder_suffix, &list)) {
+    if (bundle_layout_path(bundle->layout, bundle->root, bundle_resources, path) && list_folder(path, folder_suffix, &list)) {
         for (size_t i = 0; i < list.count; i++) {
             size_t length = strlen(list.names[i]) - strlen(folder_suffix);
             CFStringRef name = CFStringCreateWithBytes(NULL, (const UInt8 *)list.names[i], (CFIndex)length, kCFStringEncodingUTF8, false);
 
-            append_new(array, name);
+            append_localization(localizations, name);
             if (name) {
                 CFRelease(name);
             }
         }
     }
     name_list_free(&list);
-    if (array) {
-        append_named(array, bundle);
+}
+
+CFMutableArrayRef bundle_copy_localizations(const struct bundle *bundle)
+{
+    struct localizations localizations = {CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks),
+                                          CFSetCreateMutable(NULL, 0, &kCFTypeSetCallBacks)};
+
+    if (localizations.array && localizations.set) {
+        append_listed(&localizations, bundle);
+        append_named(&localizations, bundle);
+    } else if (localizations.array) {
+        CFRelease(localizations.array);
+        localizations.array = NULL;
     }
-    return array;
+    if (localizations.set) {
+        CFRelease(localizations.set);
+    }
+    return localizations.array;
 }
 
 /* What the main bundle shows to the user, other bundles show as well, unless it wants them to go their own way. */

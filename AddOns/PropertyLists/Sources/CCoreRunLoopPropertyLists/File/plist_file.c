@@ -17,6 +17,7 @@
 #include "CoreFoundation/CFPropertyList.h"
 #include "File/whole_file.h"
 #include "Support/uncancelled.h"
+#include "Tree/tree_check.h"
 
 enum { names_aside = 100 }; /* that are tried */
 
@@ -51,10 +52,18 @@ static enum plist_file_state judge_error(int error, struct read_fault *fault)
 static enum plist_file_state judge_tree(CFTypeRef tree, CFStringRef words, CFDictionaryRef *ret_dictionary, struct read_fault *fault)
 {
     char bytes[sizeof fault->words] = "";
+    CFTypeRef object;
+    bool is_dictionary = tree && CFGetTypeID(tree) == CFDictionaryGetTypeID();
+    enum tree_fault found = is_dictionary ? tree_check(tree, kCFPropertyListBinaryFormat_v1_0, &object, NULL) : tree_has_foreign;
 
-    if (tree && CFGetTypeID(tree) == CFDictionaryGetTypeID() && CFPropertyListIsValid(tree, kCFPropertyListBinaryFormat_v1_0)) {
+    if (found == tree_is_valid) {
         *ret_dictionary = tree;
         return plist_file_is_read;
+    }
+    if (found == tree_is_unchecked) {
+        (void)read_fault_set_no_memory(fault);
+        CFRelease(tree);
+        return plist_file_is_unknown;
     }
     if (tree) {
         (void)read_fault_set(fault, "It is no dictionary of what property lists hold");
@@ -214,9 +223,12 @@ static bool replace(const char *path, CFDataRef data, mode_t mode, bool is_kept_
 
 bool plist_file_write(const char *path, CFDictionaryRef dictionary, mode_t mode, bool is_kept_aside, struct read_fault *fault)
 {
-    /* A link stays; what it leads to is replaced. One that leads to nothing is replaced itself. */
-    char *target = realpath(path, NULL);
-    int error = target ? 0 : errno;
+    /*
+     * A link stays; what it leads to is replaced. One that leads to nothing is replaced itself, and so is one that leads to no property
+     * list, as that is not ours: a device, which many keep settings away with, or a file of the system.
+     */
+    char *target = is_kept_aside ? NULL : realpath(path, NULL);
+    int error = target || is_kept_aside ? 0 : errno;
     CFDataRef data = CFPropertyListCreateData(kCFAllocatorSystemDefault, dictionary, kCFPropertyListXMLFormat_v1_0, 0, NULL);
 
     if (!data) { /* there may be a date that XML cannot hold */

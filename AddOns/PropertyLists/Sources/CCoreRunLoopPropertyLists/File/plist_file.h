@@ -30,8 +30,8 @@ enum plist_file_state plist_file_read(const char *path, CFDictionaryRef *ret_dic
 /*
  * Writes a dictionary so that others see the old file or the new one, and that either is there after a crash: into the file `.new` beside
  * it, which then takes its name. One that was left there is written anew, and one that is being written is waited for. Keeps the
- * permissions of the old file, or else has `mode`. If `is_kept_aside`, the old file keeps a second name, which is told in a line on
- * stderr. False: nothing has changed, and why.
+ * permissions of the old file, or else has `mode`. If `is_kept_aside`, the old file, or the link to it, keeps a second name, which is told
+ * in a line on stderr. False: nothing has changed, and why.
  */
 bool plist_file_write(const char *path, CFDictionaryRef dictionary, mode_t mode, bool is_kept_aside, struct read_fault *fault);
 

@@ -18,7 +18,6 @@
 #include "Support/uncancelled.h"
 #include "Tree/tree_check.h"
 #include "Tree/tree_copy.h"
-#include "Tree/tree_walk.h"
 
 struct preference_domain {
     struct preference_place place; /* constant */
@@ -290,25 +289,13 @@ static CFStringRef create_own_key(CFStringRef key)
     return own;
 }
 
-/* A property list that will be read again: the readers refuse deeper trees. */
+/* A property list that will be read again: the readers refuse deeper trees, and the dictionary around it is a level, too. */
 static bool can_be_kept(CFTypeRef value)
 {
-    struct tree_walk walk;
     CFTypeRef object;
-    enum tree_kind kind;
-    enum tree_step step = tree_meets;
-    bool is_too_deep = false;
+    size_t height;
 
-    if (tree_check(value, kCFPropertyListBinaryFormat_v1_0, &object) != tree_is_valid) {
-        return false;
-    }
-    tree_walk_begin(&walk, value, tree_keys_first);
-    while (!is_too_deep && step != tree_ends && step != tree_lacks_memory) {
-        step = tree_walk_next(&walk, &object, &kind);
-        is_too_deep = walk.depth > tree_depth_max - 2; /* the dictionary around it is one, too */
-    }
-    tree_walk_end(&walk);
-    return step == tree_ends;
+    return tree_check(value, kCFPropertyListBinaryFormat_v1_0, &object, &height) == tree_is_valid && height < tree_depth_max;
 }
 
 bool preference_domain_set_value(struct preference_domain *domain, CFStringRef key, CFTypeRef value)

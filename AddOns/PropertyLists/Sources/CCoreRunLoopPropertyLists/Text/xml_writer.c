@@ -13,11 +13,6 @@
 #include "Tree/tree_check.h"
 #include "Tree/tree_walk.h"
 
-/*
- * A container is written wherever it occurs: a few arrays, each twice in the next, would take all memory. So what is longer than
- * `measured_from` may have `times_repeated` times the bytes that it has with each container once.
- */
-enum { measured_from = 1 << 26, times_repeated = 64 };
 enum { line_length = 76, tab_width = 8, tabs_of_data_max = 8 };
 
 static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -233,10 +228,9 @@ static bool write_step(struct byte_buffer *buffer, struct tree_walk *walk, enum 
 /* The most bytes that the tree may have, or 0 if that is less than it has already. */
 static size_t measure(CFTypeRef root, const struct byte_buffer *buffer, struct read_fault *fault)
 {
-    size_t size = tree_measure(root);
-    size_t most = size > SIZE_MAX / times_repeated ? SIZE_MAX : size * times_repeated;
+    size_t most = tree_size_max(root);
 
-    if (size == 0) {
+    if (most == 0) {
         (void)read_fault_set_no_memory(fault);
     } else if (most < buffer->count) {
         (void)read_fault_set(fault, "Containers of the property list are repeated too often for XML");
@@ -251,7 +245,7 @@ bool xml_write(CFTypeRef root, size_t depth_max, struct byte_buffer *buffer, str
     enum tree_kind kind = tree_foreign;
     enum tree_step step;
 
-    size_t count_max = measured_from;
+    size_t count_max = tree_measured_from;
 
     byte_buffer_append_text(buffer, head);
     tree_walk_begin(&walk, root, tree_sorted_pairs);

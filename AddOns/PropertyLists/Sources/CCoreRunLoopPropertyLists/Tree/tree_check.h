@@ -16,10 +16,20 @@ enum tree_fault {
     tree_is_unchecked /* there is no memory */
 };
 
-/* Gives the object that is at fault, or NULL. `root` may be NULL. */
-enum tree_fault tree_check(CFTypeRef root, CFPropertyListFormat format, CFTypeRef *ret_object);
+/*
+ * Gives the object that is at fault, or NULL; and how many containers of a valid tree are in each other at most, unless `ret_height` is
+ * NULL. `root` may be NULL.
+ */
+enum tree_fault tree_check(CFTypeRef root, CFPropertyListFormat format, CFTypeRef *ret_object, size_t *ret_height);
 
-/* About how many bytes the tree has when each container is written once; 0: there is no memory. */
-size_t tree_measure(CFTypeRef root);
+/*
+ * What writes a container as often as it occurs could write for ever, as a short file can repeat one a million million times. So a tree of
+ * more than `tree_measured_from` bytes may have 64 times those that it has with each container once.
+ */
+enum { tree_measured_from = 1 << 26 };
+/* The most bytes that it may have; 0: there is no memory. */
+size_t tree_size_max(CFTypeRef root);
+/* About how many an object has, without what is in it. */
+size_t tree_size_of(CFTypeRef object, enum tree_kind kind);
 
 #endif

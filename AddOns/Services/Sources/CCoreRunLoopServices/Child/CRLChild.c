@@ -34,7 +34,6 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     if (child->process.pid > 0) {
         child_process_leave(&child->process);
     }
-    service_lock_destroy(&child->process.lock);
     if (child->context.release) {
         child->context.release(child->context.info);
     }
@@ -109,7 +108,6 @@ CRLChildRef CRLChildCreate(CFAllocatorRef allocator, const CRLChildSpecification
         failure = (CRLChildError){kCRLChildStepSpecification, EINVAL};
     }
     if (child) {
-        service_lock_init(&child->process.lock);
         failure = start(child, &plan);
         if (failure.error != 0) {
             CFRelease(child);
@@ -155,14 +153,14 @@ static CFTypeRef copy_stream(CRLChildRef child, int number, bool is_read)
     struct child_end *end = end_of(child, number, is_read);
     CFTypeRef stream = NULL;
 
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     if (end && end->descriptor >= 0) {
         end->stream = is_read ? (CFTypeRef)CRLReadStreamCreateWithDescriptor(NULL, end->descriptor, true)
                               : (CFTypeRef)CRLWriteStreamCreateWithDescriptor(NULL, end->descriptor, true);
         end->descriptor = end->stream ? -1 : end->descriptor;
     }
     stream = end && end->stream ? CFRetain(end->stream) : NULL;
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     return stream;
 }
 
@@ -186,12 +184,12 @@ int CRLChildTakeDescriptor(CRLChildRef child, int number)
     child_require(child, "CRLChildTakeDescriptor");
     end = end_of(child, number, true);
     end = end ? end : end_of(child, number, false);
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     if (end) {
         taken = end->descriptor;
         end->descriptor = -1;
     }
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     return taken;
 }
 

@@ -2,8 +2,8 @@
 /*
  * The object of a child: its process, the program's ends of its pipes, and where its end is told.
  *
- * Threads: any. The lock in `process` guards the fields. Invalidating the watch or the timer releases the child, perhaps for the last time:
- * so these are taken out under the lock, and ended without it.
+ * Threads: any. One lock, of all children, guards the fields. Invalidating the watch or the timer releases the child, perhaps for the last
+ * time: so these are taken out under the lock, and ended without it.
  *
  * Always true: a child that is scheduled has a watch, which keeps it; one that was told has neither a watch nor a timer nor a mode.
  */

@@ -3,12 +3,33 @@
 #include "Child/child_process.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
 #include "Child/child_kernel.h"
 #include "Child/child_plan.h"
 #include "Support/invariant.h"
+
+struct service_lock child_lock = {PTHREAD_MUTEX_INITIALIZER, 0};
+
+/* ---- forks ---- */
+
+ACQUIRES(the_service_lock) static void before_fork(void)
+{
+    service_lock_take(&child_lock);
+}
+
+RELEASES(the_service_lock) static void after_fork(void)
+{
+    service_lock_drop(&child_lock);
+}
+
+/* Not by a constructor: the lock is taken before those of the library, whose constructors may come later. */
+static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork);
+}
 
 /* ---- threads that wait ---- */
 
@@ -100,9 +121,11 @@ static CRLChildError take_report(struct child_plan *plan, int report)
 /* As the threads that read `process` come later (NOT_CHECKED). */
 NOT_CHECKED bool child_process_start(struct child_process *process, struct child_plan *plan, CRLChildError *ret_error)
 {
+    static pthread_once_t forks_are_watched = PTHREAD_ONCE_INIT;
     int report[2];
     int result = child_kernel.pipe_create(report, pipe_waits);
 
+    (void)pthread_once(&forks_are_watched, watch_forks);
     *ret_error = (CRLChildError){kCRLChildStepProcess, -result};
     if (result < 0) {
         return false;
@@ -148,7 +171,7 @@ bool child_process_look(struct child_process *process, CRLChildEnd *ret_end)
 {
     bool has_ended;
 
-    service_lock_take(&process->lock);
+    service_lock_take(&child_lock);
     has_ended = look_at(process, child_look_keeps);
     if (has_ended && !process->is_over) {
         if (process->kills_group) {
@@ -159,7 +182,7 @@ bool child_process_look(struct child_process *process, CRLChildEnd *ret_end)
     if (has_ended) {
         *ret_end = process->result;
     }
-    service_lock_drop(&process->lock);
+    service_lock_drop(&child_lock);
     return has_ended;
 }
 
@@ -168,22 +191,22 @@ bool child_process_signal(struct child_process *process, int signal, bool whole_
     bool has_ended;
     int result = -ESRCH;
 
-    service_lock_take(&process->lock);
+    service_lock_take(&child_lock);
     has_ended = look_at(process, child_look_keeps);
     if (whole_group && process->has_group && !process->is_over) {
         result = child_kernel.group_signal(process->pid, signal);
     } else if (!whole_group && !has_ended) {
         result = child_kernel.process_signal(process->pid, process->is_pidfd ? process->end : -1, signal);
     }
-    service_lock_drop(&process->lock);
+    service_lock_drop(&child_lock);
     return result == 0;
 }
 
 void child_process_kill_group_at_end(struct child_process *process)
 {
-    service_lock_take(&process->lock);
+    service_lock_take(&child_lock);
     process->kills_group = process->has_group;
-    service_lock_drop(&process->lock);
+    service_lock_drop(&child_lock);
 }
 
 void child_process_leave(struct child_process *process)

@@ -2,7 +2,7 @@
 /*
  * A process that was started: what becomes readable at its end, its status, and signals for it.
  *
- * The number of a process is its own until it is reaped. So it is reaped, and gets signals by its number, only under the lock of the child;
+ * The number of a process is its own until it is reaped. So it is reaped, and gets signals by its number, only under the lock;
  * where the kernel has process descriptors (Linux 5.3), these bring the signals. Where not, a thread waits for the end without reaping. No
  * handler for SIGCHLD is needed: the program may have its own, or ignore it; then the kernel reaps, and nobody knows the status.
  */
@@ -18,8 +18,9 @@
 
 struct child_plan;
 
+extern struct service_lock child_lock; /* of all children, as a fork has to take it: its child may ask for those of its parent */
+
 struct child_process {
-    struct service_lock lock; /* of the whole child */
     pid_t pid; /* constant, as the three that follow */
     int end; /* readable once the process has ended: a pidfd or an eventfd */
     bool is_pidfd;

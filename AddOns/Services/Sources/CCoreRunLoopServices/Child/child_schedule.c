@@ -51,11 +51,11 @@ static bool begin_telling(CRLChildRef child)
     struct child_watch taken;
     bool is_first;
 
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     taken = take_watch(child);
     is_first = !child->is_told;
     child->is_told = true;
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     end_watch(taken);
     return is_first;
 }
@@ -83,11 +83,18 @@ static void kill_late(CFRunLoopTimerRef timer, void *info)
     CRLChildRef child = info;
     bool whole_group;
 
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     whole_group = child->kills_group;
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     (void)timer;
     (void)child_process_signal(&child->process, SIGKILL, whole_group);
+}
+
+/* Returns false if there is no memory. A timer that has fired is in no mode. */
+REQUIRES(the_service_lock) static bool add_timer(const struct child_watch *watch, CFRunLoopMode mode)
+{
+    CFRunLoopAddTimer(watch->loop, watch->timer, mode);
+    return CFRunLoopContainsTimer(watch->loop, watch->timer, mode) || !CFRunLoopTimerIsValid(watch->timer);
 }
 
 struct armed {
@@ -95,12 +102,11 @@ struct armed {
     bool everywhere;
 };
 
-static void add_to_mode(const void *mode, void *info)
+REQUIRES(the_service_lock) static void add_to_mode(const void *mode, void *info)
 {
     struct armed *armed = info;
 
-    CFRunLoopAddTimer(armed->watch->loop, armed->watch->timer, mode);
-    armed->everywhere &= CFRunLoopContainsTimer(armed->watch->loop, armed->watch->timer, mode);
+    armed->everywhere &= add_timer(armed->watch, mode);
 }
 
 /* Makes the timer if it is wanted and possible. Returns false if there is no memory. */
@@ -127,7 +133,7 @@ void child_schedule_kill(CRLChildRef child, CFAbsoluteTime at, bool whole_group)
     CFRunLoopTimerRef former = NULL;
     bool is_armed;
 
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     child->kills_group |= whole_group;
     if (child->kill_at == 0 || at < child->kill_at) {
         child->kill_at = at;
@@ -136,7 +142,7 @@ void child_schedule_kill(CRLChildRef child, CFAbsoluteTime at, bool whole_group)
     }
     is_armed = arm(child);
     whole_group = child->kills_group;
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     end_timer(former);
     if (!is_armed) {
         (void)child_process_signal(&child->process, SIGKILL, whole_group);
@@ -177,10 +183,7 @@ REQUIRES(the_service_lock) static bool add_to_loop(const struct child_watch *wat
 
     CFRunLoopAddSource(watch->loop, watch->source, mode);
     is_added = CFRunLoopContainsSource(watch->loop, watch->source, mode);
-    if (watch->timer) {
-        CFRunLoopAddTimer(watch->loop, watch->timer, mode);
-        is_added &= CFRunLoopContainsTimer(watch->loop, watch->timer, mode);
-    }
+    is_added &= !watch->timer || add_timer(watch, mode);
     if (!is_added) {
         remove_from_loop(watch, mode);
     }
@@ -210,14 +213,14 @@ Boolean CRLChildScheduleWithRunLoop(CRLChildRef child, CFRunLoopRef loop, CFRunL
     bool result;
 
     child_require(child, "CRLChildScheduleWithRunLoop");
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     result = child->is_told || add_mode(child, loop, mode);
     keeps = child->watch.modes && CFSetGetCount(child->watch.modes) > 0;
     invariant(!keeps || child->watch.loop);
     if (!result && !keeps) {
         taken = take_watch(child);
     }
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     end_watch(taken);
     return result;
 }
@@ -227,12 +230,12 @@ void CRLChildUnscheduleFromRunLoop(CRLChildRef child, CFRunLoopRef loop, CFRunLo
     struct child_watch taken = {NULL, NULL, NULL, NULL, NULL};
 
     child_require(child, "CRLChildUnscheduleFromRunLoop");
-    service_lock_take(&child->process.lock);
+    service_lock_take(&child_lock);
     if (child->watch.loop && child->watch.loop == loop) {
         remove_from_loop(&child->watch, mode);
         CFSetRemoveValue(child->watch.modes, mode);
         taken = CFSetGetCount(child->watch.modes) == 0 ? take_watch(child) : taken;
     }
-    service_lock_drop(&child->process.lock);
+    service_lock_drop(&child_lock);
     end_watch(taken);
 }

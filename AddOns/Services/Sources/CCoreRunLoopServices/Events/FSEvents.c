@@ -196,7 +196,9 @@ void FSEventStreamStop(FSEventStreamRef streamRef)
 void FSEventStreamFlushSync(FSEventStreamRef streamRef)
 {
     if (event_stream_is_ours(streamRef)) {
+        event_stream_retain(streamRef); /* the callback may give back the program's reference */
         event_stream_flush(streamRef);
+        event_stream_release(streamRef);
     }
 }
 

@@ -187,7 +187,9 @@ void work_pool_reset(void)
         work->state = work_told; /* for CRLWorkCancel */
     }
     work_pool.waiting = (struct work_list){NULL, NULL};
-    work_pool.threads = work_pool.idle = work_pool.called = 0;
+    work_pool.idle = work_pool.called = 0;
+    work_pool.threads = worker.is_counted; /* the thread that forked may be one of the pool, and goes on without its work */
+    worker.work = NULL;
     work_kernel.idle_reset();
 }
 

@@ -28,7 +28,7 @@ static int descriptor_copy(int descriptor)
     int result = copy < 0 ? -errno : copy;
 
     errno = saved;
-    return result;
+    return result == -EINVAL ? -EMFILE : result; /* the limit is below the standard streams */
 }
 
 static ssize_t socket_send(int socket, const void *bytes, size_t size)

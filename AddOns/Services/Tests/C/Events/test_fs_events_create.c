@@ -111,6 +111,42 @@ TEST(paths_in_other_paths_are_watched_once, "")
     scratch_leave(folder);
 }
 
+static void give_up_in_callback(ConstFSEventStreamRef stream, void *info, size_t count, void *paths, const FSEventStreamEventFlags *flags,
+                                const FSEventStreamEventId *ids)
+{
+    (void)count;
+    (void)paths;
+    (void)flags;
+    (void)ids;
+    give_up((FSEventStreamRef)(uintptr_t)stream);
+    EXPECT_EQ(*(int *)info, 0); /* it is there until this returns */
+}
+
+static void note_release(const void *info)
+{
+    ++*(int *)(uintptr_t)info;
+}
+
+/* The sanitizer sees what is used after it was freed. */
+TEST(a_flush_may_tell_what_gives_the_stream_up, "")
+{
+    int releases = 0;
+    FSEventStreamContext context = {.info = &releases, .release = note_release};
+    char folder[scratch_size];
+    CFArrayRef paths;
+    FSEventStreamRef stream;
+
+    scratch_enter(folder);
+    paths = copy_paths((const char *[]){"."}, 1);
+    stream = FSEventStreamCreate(NULL, give_up_in_callback, &context, paths, kFSEventStreamEventIdSinceNow, 0, of_files);
+    start(stream);
+    scratch_make_file("file");
+    FSEventStreamFlushSync(stream);
+    EXPECT_EQ(releases, 1);
+    CFRelease(paths);
+    scratch_leave(folder);
+}
+
 TEST(a_stream_relative_to_a_device_tells_so, "")
 {
     char folder[scratch_size];
