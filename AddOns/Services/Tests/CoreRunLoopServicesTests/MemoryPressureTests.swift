@@ -51,9 +51,10 @@ import Testing
         await #expect(processExitsWith: .success) {
             setenv("MEMORY_PRESSURE_WATCH", "/dev/null", 1)
             try await withLoop { loop in
-                await #expect(throws: MemoryPressure.Refused(code: EHOSTDOWN)) {
+                let error = await #expect(throws: MemoryPressure.Refused.self) {
                     for try await _ in MemoryPressure(on: loop) {}
                 }
+                #expect(error?.code == EHOSTDOWN)
             }
         }
     }
