@@ -172,7 +172,7 @@ typedef void (*CRLStallCallBack)(const CRLStall *stall, void *info);
  * The first loop that is watched has the library begin a thread, and take SIGURG if it has no handler yet. A timer sends this
  * signal to a stuck thread, where it may end calls such as poll and nanosleep early with EINTR. Four system calls at each sleep that
  * callouts precede set that timer and silence it. A program that takes the signal after that, or blocks it in a thread with a loop, is told
- * by one line that stalls are not told meanwhile.
+ * by one line that stalls are not told meanwhile. If it resets all its signals, the library takes this one back.
  * Ownership: `release`, if not NULL, is called with `info` exactly once: when the function is called again, when the loop's thread ends, or
  * at once if the request is refused. It is not called during a call of `callback`. It may be called on the library's thread.
  * Threads: any; takes effect with the loop's next callout. The child of a fork watches the same loop.

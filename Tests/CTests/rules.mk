@@ -83,7 +83,8 @@ VALGRIND_RUNNERS := $(patsubst %,$(B)/run-tests-%,$(filter-out nats,$(TESTED_ADD
 valgrind: $(RUNNER) $(VALGRIND_RUNNERS)
 	$(Q)rm -rf $(B)/valgrind && mkdir -p $(B)/valgrind
 	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) $(VALGRIND_EXCEPT:%=--exclude %) $(TEST_FLAGS) && \
-	for runner in $(VALGRIND_RUNNERS); do $(VALGRIND) --log-file=$(B)/valgrind/%p $$runner --time-factor 30 --jobs $(TEST_JOBS) || exit 1; done || \
+	(for runner in $(VALGRIND_RUNNERS); do \
+	$(VALGRIND) --log-file=$(B)/valgrind/%p $$runner --time-factor 30 --jobs $(TEST_JOBS) $(VALGRIND_EXCEPT:%=--exclude %) || exit 1; done) || \
 	{ cat $(B)/valgrind/* | grep -vE '$(VALGRIND_NOISE)'; exit 1; }
 
 # The excluded tests limit the size of files or memory, which would also stop the forked children from writing their counters. With gcc the tests

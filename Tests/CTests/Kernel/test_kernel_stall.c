@@ -76,6 +76,12 @@ TEST(a_signal_is_claimed_only_if_the_program_does_not_use_it, "706")
     REQUIRE(signal(SIGURG, SIG_IGN) != SIG_ERR);
     EXPECT_EQ(kernel_stall.signal_claim(handle), SIGURG); /* it is ignored by default */
     EXPECT(kernel_stall.signal_loss(SIGURG, handle) == NULL);
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(signal(SIGURG, i == 0 ? SIG_DFL : SIG_IGN) != SIG_ERR);
+        EXPECT(kernel_stall.signal_loss(SIGURG, handle) == NULL);
+        EXPECT_EQ(sigaction(SIGURG, NULL, &action), 0);
+        EXPECT(action.sa_sigaction == handle); /* taken back */
+    }
     REQUIRE(signal(SIGURG, other_handler) != SIG_ERR);
     EXPECT_STR(kernel_stall.signal_loss(SIGURG, handle), "has a handler of its own for");
     EXPECT_EQ(kernel_stall.signal_claim(handle), -EBUSY);

@@ -50,21 +50,27 @@ static bool is_unhandled(const struct sigaction *action)
     return !(action->sa_flags & SA_SIGINFO) && (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
 }
 
-static int signal_claim(kernel_signal_handler *handler)
+static int take_signal(int signal, kernel_signal_handler *handler)
 {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
+
+    (void)sigemptyset(&action.sa_mask);
+    /* On the thread's own stack: an alternate one is often too small for an unwinder. */
+    return sigaction(signal, &action, NULL);
+}
+
+static int signal_claim(kernel_signal_handler *handler)
+{
     struct sigaction before;
     int saved = errno;
     void *frame;
 
     (void)backtrace(&frame, 1);
-    (void)sigemptyset(&action.sa_mask);
-    /* On the thread's own stack: an alternate one is often too small for an unwinder. */
     if (sigaction(SIGURG, NULL, &before) < 0 || !is_unhandled(&before)) {
         errno = saved;
         return -EBUSY;
     }
-    int result = result_of(sigaction(SIGURG, &action, NULL), saved);
+    int result = result_of(take_signal(SIGURG, handler), saved);
     return result < 0 ? result : SIGURG;
 }
 
@@ -77,8 +83,9 @@ static const char *signal_loss(int signal, kernel_signal_handler *handler)
 
     (void)sigemptyset(&blocked);
     (void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
-    if (sigaction(signal, NULL, &now) == 0 && !((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handler)) {
-        loss = !is_unhandled(&now) ? "has a handler of its own for" : now.sa_handler == SIG_IGN ? "ignores" : "has reset";
+    if (sigaction(signal, NULL, &now) == 0 && !((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handler) &&
+        !(is_unhandled(&now) && take_signal(signal, handler) == 0)) {
+        loss = "has a handler of its own for";
     } else if (sigismember(&blocked, signal) == 1) {
         loss = "blocks";
     }

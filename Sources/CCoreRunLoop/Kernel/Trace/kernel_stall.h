@@ -22,7 +22,10 @@ struct kernel_stall {
      * Makes `backtrace` safe in the handler.
      */
     int (*signal_claim)(kernel_signal_handler *handler);
-    /* NULL while the claimed signal comes to the handler in the calling thread. Otherwise why it does not: what the program did. */
+    /*
+     * NULL while the claimed signal comes to the handler in the calling thread. Otherwise why it does not: what the program did. One that
+     * the program has reset or ignores, as it does with all, is taken back.
+     */
     const char *(*signal_loss)(int signal, kernel_signal_handler *handler);
     int (*signal_admit)(int signal); /* no longer blocks it in the calling thread */
     /* An alarm that sends `signal` with `value` to the calling thread. A child of a fork does not have it. -EAGAIN: no room for one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that own, reset, ignore or block the signal by which a stuck thread is interrupted: they live, and a line says why no stall is
- * told. Each is a process of its own, as the line is written once in one.
+ * Programs that own or block the signal by which a stuck thread is interrupted: they live, and a line says why no stall is told. Each is a
+ * process of its own, as the line is written once in one. From a program that resets or ignores all signals it is taken back.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -28,16 +28,6 @@ static void take(int signal)
     (void)signal;
 }
 
-static void reset_all(void)
-{
-    give_all(SIG_DFL);
-}
-
-static void ignore_all(void)
-{
-    give_all(SIG_IGN);
-}
-
 static void handle_all(void)
 {
     give_all(take);
@@ -59,8 +49,6 @@ static const struct taking {
     const char *name, *line;
     void (*function)(void);
 } takings[] = {
-    {"resets", "stalls are not told while the program has reset SIG", reset_all},
-    {"ignores", "stalls are not told while the program ignores SIG", ignore_all},
     {"handles", "stalls are not told while the program has a handler of its own for SIG", handle_all},
     {"blocks", "stalls are not told while the program blocks SIG", block_all},
 };
@@ -161,6 +149,40 @@ static void stays_until_told(struct probe *probe)
     (void)probe;
     while (!is_told) {
     }
+}
+
+static void (*const no_handlers[])(int signal) = {SIG_DFL, SIG_IGN};
+static unsigned resets;
+
+static void resets_all_signals(struct probe *probe)
+{
+    (void)probe;
+    give_all(no_handlers[resets++]);
+}
+
+static void note_told(const CRLStall *stall, void *info)
+{
+    (void)info;
+    if (!stall->isOver) {
+        is_told = true;
+    }
+}
+
+TEST(a_program_that_resets_all_signals_is_told_its_stalls, "706")
+{
+    static struct probe reset = PROBE("R", resets_all_signals);
+    static struct probe timer = PROBE("T", stays_until_told);
+
+    REQUIRE(CRLRunLoopSetStallHandler(LOOP, 0.001, note_told, NULL, NULL));
+    for (size_t i = 0; i < sizeof no_handlers / sizeof no_handlers[0]; i++) {
+        probe_timer_add(&reset, 0, 0, LOOP, MODE);
+        CFRunLoopRunInMode(MODE, 0, false);
+        is_told = false;
+        probe_timer_add(&timer, 0, 0, LOOP, MODE);
+        CFRunLoopRunInMode(MODE, 0, false);
+    }
+    EXPECT(is_told);
+    EXPECT(CRLRunLoopSetStallHandler(LOOP, 0, NULL, NULL, NULL));
 }
 
 TEST(the_name_of_a_stuck_thread_is_made_plain, "702")
