@@ -31,7 +31,10 @@ typedef int CFFileDescriptorNativeDescriptor;
 /** The kinds of readiness to report; the values may be or'ed. */
 CF_ENUM(CFOptionFlags) {
     kCFFileDescriptorReadCallBack = 1UL << 0, /**< Reading will not block: there are bytes, a connection, the end, or an error. */
-    kCFFileDescriptorWriteCallBack = 1UL << 1 /**< Writing will not block: there is room, or an error. */
+    kCFFileDescriptorWriteCallBack = 1UL << 1, /**< Writing will not block: there is room, or an error. */
+    /** This library's own: something exceptional (POLLPRI), as a byte out of band or a change of a control group's file, or an error. What
+     * /proc/pressure/memory tells is gone after a poll by anyone: a loop that another one waits for (CRLRunLoopGetDescriptor) misses it. */
+    kCRLFileDescriptorPriorityCallBack = 1UL << 2
 };
 
 /** The callback. `callBackTypes` has the kinds for which the descriptor is ready; they are disabled again. It runs on the loop's thread. */

@@ -56,9 +56,9 @@ struct __CFFileDescriptor {
 enum state {
     state_armed = descriptor_wanted, /* kinds to be told of */
     state_deferred = descriptor_rearm_deferred, /* kinds that a callout has taken, and for which the loops still watch */
-    state_valid = 1 << 8,
-    state_releases_late = 1 << 9, /* the last callout that is under way releases the info */
-    state_call = 1 << 10, /* adds one callout under way: there are several only if the source is in several loops */
+    state_valid = descriptor_interest_end,
+    state_releases_late = state_valid << 1, /* the last callout that is under way releases the info */
+    state_call = state_valid << 2, /* adds one callout under way: there are several only if the source is in several loops */
 };
 
 ACQUIRES(the_item_lock) static void lock_descriptor(CFFileDescriptorRef f)
@@ -156,7 +156,10 @@ static CFStringRef copy_info_description(CFFileDescriptorRef f)
 
 static CFStringRef copy_description(CFTypeRef object)
 {
-    static const struct shown_bit kinds[] = {{kCFFileDescriptorReadCallBack, "read"}, {kCFFileDescriptorWriteCallBack, "write"}, {0, NULL}};
+    static const struct shown_bit kinds[] = {{kCFFileDescriptorReadCallBack, "read"},
+                                             {kCFFileDescriptorWriteCallBack, "write"},
+                                             {kCRLFileDescriptorPriorityCallBack, "priority"},
+                                             {0, NULL}};
     CFFileDescriptorRef f = (CFFileDescriptorRef)(uintptr_t)object;
     CFStringRef context = copy_info_description(f);
     struct shown shown[3];
@@ -256,7 +259,8 @@ Boolean CFFileDescriptorIsValid(CFFileDescriptorRef f)
 
 /* ---- arming ---- */
 
-_Static_assert((int)kCFFileDescriptorReadCallBack == (int)kernel_readable && (int)kCFFileDescriptorWriteCallBack == (int)kernel_writable,
+_Static_assert((int)kCFFileDescriptorReadCallBack == (int)kernel_readable && (int)kCFFileDescriptorWriteCallBack == (int)kernel_writable &&
+                   (int)kCRLFileDescriptorPriorityCallBack == (int)kernel_priority,
                "the kinds that the program arms have the bits of the kernel's readiness");
 
 /* Other bits are ignored. */
@@ -326,7 +330,7 @@ void CFFileDescriptorDisableCallBacks(CFFileDescriptorRef f, CFOptionFlags callB
 /* ---- delivery ---- */
 
 /*
- * Begins a callout by taking the kinds that are armed and ready. An error or a hang-up counts as both kinds (rule 284). Returns the kinds.
+ * Begins a callout by taking the kinds that are armed and ready. An error or a hang-up counts as all kinds (rule 284). Returns the kinds.
  * 0: there is nothing to tell, and no callout has begun.
  */
 static uint32_t begin_call(CFFileDescriptorRef f, uint32_t ready)
@@ -336,7 +340,7 @@ static uint32_t begin_call(CFFileDescriptorRef f, uint32_t ready)
     uint32_t fired;
 
     if (ready & kernel_failed) {
-        ready |= kernel_readable | kernel_writable;
+        ready |= descriptor_wanted;
     }
     do {
         fired = ready & old & state_armed;

@@ -24,11 +24,12 @@ static const int64_t kernel_never = INT64_MAX;
 enum kernel_readiness {
     kernel_readable = 1,
     kernel_writable = 2,
-    kernel_failed = 4, /* an error or a hang-up: reading and writing will not block */
-    kernel_ended = 8, /* with readable or failed: the other side sends no more; what it sent may still be unread */
-    kernel_error = 16, /* with failed: an error is pending, not only a hang-up */
+    kernel_priority = 4, /* something exceptional, such as a byte out of band: poll's POLLPRI */
+    kernel_failed = 8, /* an error or a hang-up: reading and writing will not block */
+    kernel_ended = 16, /* with readable or failed: the other side sends no more; what it sent may still be unread */
+    kernel_error = 32, /* with failed: an error is pending, not only a hang-up */
     kernel_details = kernel_ended | kernel_error, /* never asked for */
-    kernel_edge = 32, /* only asked for, in a wait set: readiness is reported once, and again only after a change */
+    kernel_edge = 64, /* only asked for, in a wait set: readiness is reported once, and again only after a change */
 };
 
 /* A socket's address, of any family. */

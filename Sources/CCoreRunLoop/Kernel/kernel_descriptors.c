@@ -38,10 +38,11 @@ uint32_t kernel_descriptor_ready(int descriptor, uint32_t interest)
     struct pollfd one = {.fd = descriptor};
     uint32_t ready = 0;
 
-    one.events = (short)((interest & kernel_readable ? POLLIN | ended_mask : 0) | (interest & kernel_writable ? POLLOUT : 0));
+    one.events = (short)((interest & kernel_readable ? POLLIN | ended_mask : 0) | (interest & kernel_writable ? POLLOUT : 0) |
+                         (interest & kernel_priority ? POLLPRI : 0));
     if (uncancelled(poll(&one, 1, 0)) > 0) {
         ready = (one.revents & (POLLIN | ended_mask) ? kernel_readable : 0u) | (one.revents & POLLOUT ? kernel_writable : 0u) |
-                (one.revents & (POLLERR | POLLHUP | POLLNVAL) ? kernel_failed : 0u) |
+                (one.revents & POLLPRI ? kernel_priority : 0u) | (one.revents & (POLLERR | POLLHUP | POLLNVAL) ? kernel_failed : 0u) |
                 (one.revents & (ended_mask | POLLHUP) ? kernel_ended : 0u) | (one.revents & POLLERR ? kernel_error : 0u);
     }
     errno = saved;

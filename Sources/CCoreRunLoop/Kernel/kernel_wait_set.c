@@ -21,7 +21,7 @@ static atomic_bool lacks_nanosecond_wait;
 static uint32_t epoll_mask(uint32_t interest)
 {
     return (interest & kernel_readable ? EPOLLIN | EPOLLRDHUP : 0u) | (interest & kernel_writable ? EPOLLOUT : 0u) |
-           (interest & kernel_edge ? EPOLLET : 0u);
+           (interest & kernel_priority ? EPOLLPRI : 0u) | (interest & kernel_edge ? EPOLLET : 0u);
 }
 
 int kernel_set_create(void)
@@ -142,9 +142,9 @@ static long wait_set(int set, struct epoll_event *events, int capacity, int64_t 
 
 static uint32_t readiness_of(uint32_t mask)
 {
-    return (mask & (EPOLLIN | EPOLLPRI | EPOLLRDHUP) ? kernel_readable : 0u) | (mask & EPOLLOUT ? kernel_writable : 0u) |
-           (mask & (EPOLLERR | EPOLLHUP) ? kernel_failed : 0u) | (mask & (EPOLLRDHUP | EPOLLHUP) ? kernel_ended : 0u) |
-           (mask & EPOLLERR ? kernel_error : 0u);
+    return (mask & (EPOLLIN | EPOLLRDHUP) ? kernel_readable : 0u) | (mask & EPOLLOUT ? kernel_writable : 0u) |
+           (mask & EPOLLPRI ? kernel_priority : 0u) | (mask & (EPOLLERR | EPOLLHUP) ? kernel_failed : 0u) |
+           (mask & (EPOLLRDHUP | EPOLLHUP) ? kernel_ended : 0u) | (mask & EPOLLERR ? kernel_error : 0u);
 }
 
 int kernel_set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)

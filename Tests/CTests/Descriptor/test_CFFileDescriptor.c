@@ -5,6 +5,8 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -540,6 +542,99 @@ static void file_is_always_ready(const char *name, int descriptor)
     watcher_free(&file);
     watcher_free(&other);
     pipe_close(ends);
+}
+
+/* ---- priority ---- */
+
+/* A TCP connection over loopback. */
+static void connect_over_loopback(int ends[2])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    REQUIRE(bind(listener, (const struct sockaddr *)&address, size) == 0 && listen(listener, 1) == 0);
+    REQUIRE(getsockname(listener, (struct sockaddr *)&address, &size) == 0);
+    ends[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(connect(ends[1], (const struct sockaddr *)&address, size) == 0);
+    ends[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    REQUIRE(ends[0] >= 0);
+    (void)close(listener);
+}
+
+static void send_out_of_band(const int ends[2])
+{
+    struct pollfd arrival = {.fd = ends[0], .events = POLLPRI};
+
+    REQUIRE(send(ends[1], "!", 1, MSG_OOB) == 1 && poll(&arrival, 1, -1) == 1);
+}
+
+TEST(a_byte_out_of_band_is_told_as_priority_until_it_is_read, "278 279 280a")
+{
+    struct watcher watcher = WATCHER("f", NULL);
+    int ends[2];
+    char byte;
+
+    connect_over_loopback(ends);
+    watcher_add(&watcher, ends[0], false, priorities);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    send_out_of_band(ends);
+    (void)look();
+    (void)look();
+    EXPECT_LOG("f:P");
+    CFFileDescriptorEnableCallBacks(watcher.object, priorities);
+    (void)look();
+    EXPECT_LOG("f:P");
+    EXPECT_EQ(recv(ends[0], &byte, 1, MSG_OOB), 1);
+    CFFileDescriptorEnableCallBacks(watcher.object, priorities);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(priority_is_told_beside_the_other_kinds_and_alone, "280 280a 284 290")
+{
+    struct watcher watcher = WATCHER("f", NULL);
+    struct watcher reader = {.name = "r", .is_silent = true};
+    int ends[2];
+
+    connect_over_loopback(ends);
+    watcher_add(&watcher, ends[0], false, reads | writes | priorities);
+    EXPECT_EQ(send(ends[1], "text", 4, 0), 4);
+    send_out_of_band(ends);
+    (void)look();
+    EXPECT_LOG("f:RWP");
+    watcher.is_silent = true;
+    watcher_add(&reader, ends[0], false, reads);
+    CFFileDescriptorEnableCallBacks(watcher.object, priorities);
+    (void)look();
+    (void)look();
+    EXPECT(reader.calls == 1 && watcher.calls == 2); /* each is told of its own kind */
+    watcher.is_silent = false;
+    watcher_free(&reader);
+    (void)shutdown(ends[0], SHUT_RDWR);
+    CFFileDescriptorEnableCallBacks(watcher.object, priorities);
+    (void)look();
+    EXPECT_LOG("f:P");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(a_regular_file_has_no_priority, "280a 285")
+{
+    struct watcher watcher = WATCHER("f", NULL);
+    char path[] = "/tmp/crl-priority-XXXXXX";
+    int file = mkostemp(path, O_CLOEXEC);
+
+    REQUIRE(file >= 0 && unlink(path) == 0);
+    watcher_add(&watcher, file, true, priorities);
+    (void)look();
+    EXPECT_LOG("");
+    CFFileDescriptorEnableCallBacks(watcher.object, reads);
+    (void)look();
+    EXPECT_LOG("f:R");
+    watcher_free(&watcher);
 }
 
 TEST(what_the_kernel_cannot_watch_is_always_ready_and_fair, "285 F3 35")

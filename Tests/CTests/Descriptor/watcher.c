@@ -28,7 +28,7 @@ static void called(CFFileDescriptorRef object, CFOptionFlags kinds, void *info)
     watcher->kinds = kinds;
     EXPECT(object == watcher->object);
     if (!watcher->is_silent) {
-        probe_note("%s:%s%s", watcher->name, kinds & reads ? "R" : "", kinds & writes ? "W" : "");
+        probe_note("%s:%s%s%s", watcher->name, kinds & reads ? "R" : "", kinds & writes ? "W" : "", kinds & priorities ? "P" : "");
     }
     if (watcher->action) {
         watcher->action(watcher);

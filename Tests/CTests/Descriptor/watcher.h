@@ -12,7 +12,7 @@
 #include "CoreFoundation/CFFileDescriptor.h"
 #include "Loop/loop_trace.h"
 
-/* Logs name:R, name:W or name:RW. It must outlive the object made for it. */
+/* Logs name:R, name:W, name:RW and so on, with P for priority. It must outlive the object made for it. */
 struct watcher {
     const char *name;
     void (*action)(struct watcher *watcher); /* in the callback, after the logging */
@@ -44,7 +44,7 @@ void watcher_rearms(struct watcher *watcher); /* the kinds it was called for */
 void watcher_reads_a_byte(struct watcher *watcher);
 void watcher_stops_loop(struct watcher *watcher);
 
-enum { reads = kCFFileDescriptorReadCallBack, writes = kCFFileDescriptorWriteCallBack };
+enum { reads = kCFFileDescriptorReadCallBack, writes = kCFFileDescriptorWriteCallBack, priorities = kCRLFileDescriptorPriorityCallBack };
 
 /* Pipes that do not block; ends[0] is for reading. */
 void pipe_open(int ends[2]);

@@ -20,13 +20,13 @@
  * itself is served first. The loop looks before each wait for changes that the kernel does not report.
  */
 enum descriptor_interest {
-    descriptor_wanted = kernel_readable | kernel_writable,
-    descriptor_rearm_deferred_shift = 2,
+    descriptor_wanted = kernel_readable | kernel_writable | kernel_priority,
+    descriptor_rearm_deferred_shift = 3,
     descriptor_rearm_deferred = descriptor_wanted << descriptor_rearm_deferred_shift,
-    descriptor_changes_shift = 4,
+    descriptor_changes_shift = 6,
     descriptor_changes = descriptor_wanted << descriptor_changes_shift,
-    descriptor_unreported = 1 << 6, /* with changes: the kernel does not report when the descriptor becomes writable */
-    descriptor_interest_end = 1 << 7, /* from here the bits are the owner's */
+    descriptor_unreported = 1 << 9, /* with changes: the kernel does not report when the descriptor becomes writable */
+    descriptor_interest_end = 1 << 10, /* from here the bits are the owner's */
 };
 
 #endif

@@ -115,7 +115,7 @@ enum trace_kind {
     trace_request_begins, /* [0; the message's number in the program; the name of the port] the thread waits until it ends */
     trace_request_ends, /* [the result with its sign changed; as above; as above] */
     trace_port_is_served, /* [0; the local port; its name] by this thread's loop */
-    trace_descriptor_is_ready, /* [1 readable, 2 writable, 0 not known; the item; the descriptor] inside its callout */
+    trace_descriptor_is_ready, /* [1 readable, 2 writable, 4 priority, 0 not known; the item; the descriptor] inside its callout */
     trace_item_joins, /* [enum trace_callout; the function; the mode] not the common modes */
     trace_kind_count
 };

@@ -295,7 +295,7 @@ REQUIRES(the_loop_lock) static bool next_always_ready(CFRunLoopRef loop, struct 
         invariant(watch->standing == watch_always_ready || watch->standing == watch_gone);
         list_remove(link);
         if (watch->standing == watch_always_ready) {
-            is_taken = take_turn(loop, mode, watch, watch_kinds_of(watch), ret_report);
+            is_taken = take_turn(loop, mode, watch, watch_kinds_of(watch) & ~(uint32_t)kernel_priority, ret_report);
             if (is_taken) {
                 list_append(&watches->always_ready, link);
             }
