@@ -54,7 +54,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 BINDIR ?= $(PREFIX)/bin
 VERSION := $(shell sed -n 's/^\#define CRL_VERSION_STRING "\(.*\)"/\1/p' Headers/CRLRunLoop.h 2>/dev/null)
-VERSION := $(or $(VERSION),0.2.0)
+VERSION := $(or $(VERSION),0.3.0)
 SOVERSION := 0
 
 # LAYERS limits the sources and the tests to some layers. It helps while another layer does not compile: make check-c LAYERS="Support Runtime".

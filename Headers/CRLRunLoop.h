@@ -23,7 +23,7 @@
 #include "CoreFoundation/CFString.h"
 
 /** The version of these headers. */
-#define CRL_VERSION_STRING "0.2.0"
+#define CRL_VERSION_STRING "0.3.0"
 
 CF_EXTERN_C_BEGIN
 
