@@ -62,7 +62,7 @@ enum {
 
 /** The key of the path, a CFString. */
 #define kFSEventStreamEventExtendedDataPathKey CFSTR("path")
-/** The key of the inode's number, a CFNumber; it is missing where the file is gone. */
+/** The key of the inode's number, a CFNumber. The old and the new path of a move have the same; where the file is gone it is missing. */
 #define kFSEventStreamEventExtendedFileIDKey CFSTR("fileID")
 /** The key of a document's id; there is none here. */
 #define kFSEventStreamEventExtendedDocIDKey CFSTR("docID")

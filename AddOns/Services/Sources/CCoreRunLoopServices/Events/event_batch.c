@@ -13,14 +13,25 @@
 static const FSEventStreamEventFlags kinds = kFSEventStreamEventFlagItemIsFile | kFSEventStreamEventFlagItemIsDir |
                                              kFSEventStreamEventFlagItemIsSymlink | kFSEventStreamEventFlagItemIsHardlink;
 
+/* Of what was moved away, the number of the inode where it is now, if that is told next; else 0. */
+static ino_t inode_elsewhere(const struct pending_event *event)
+{
+    const struct pending_event *next = event->next;
+    struct stat status;
+
+    return event->cookie != 0 && next && next->cookie == event->cookie && notify_kernel.name_status(-1, next->path, &status) == 0
+               ? status.st_ino
+               : 0;
+}
+
 /* The kind of what is there now; of what is gone, what the kernel said. Stores the inode's number, or 0. */
 static FSEventStreamEventFlags flags_now(const struct pending_event *event, ino_t *ret_inode)
 {
     struct stat status;
     FSEventStreamEventFlags kind;
 
-    *ret_inode = 0;
     if (notify_kernel.name_status(-1, event->path, &status) < 0) {
+        *ret_inode = inode_elsewhere(event);
         kind = event->flags & kFSEventStreamEventFlagItemIsDir ? 0 : kFSEventStreamEventFlagItemIsFile;
         return event->flags | (event->is_looked_at ? kind : 0);
     }

@@ -100,6 +100,7 @@ static struct pending_event *make_event(struct untold_events *events, const char
         events->bytes += bytes;
         memcpy(event->path, path, size);
         event->flags = 0;
+        event->cookie = 0;
         event->is_looked_at = false;
         name_table_add(&events->paths, &event->entry, &kinds[kind], event->path);
         append_event(events, event);

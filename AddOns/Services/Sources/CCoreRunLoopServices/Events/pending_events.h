@@ -23,6 +23,7 @@ struct pending_event {
     struct name_entry entry; /* by its path */
     FSEventStreamEventFlags flags;
     FSEventStreamEventId id;
+    uint32_t cookie; /* of the latest move from or to the path; 0: none */
     bool is_looked_at; /* when it is told, its kind is that of the file that is there then */
     char path[];
 };

@@ -266,6 +266,8 @@ static void note(struct watch_tree *tree, const char *path, FSEventStreamEventFl
 {
     if (!path || !pending_events_note(tree->pending, path, flags, event_of_path, is_looked_at)) {
         tree->lost |= kFSEventStreamEventFlagMustScanSubDirs | kFSEventStreamEventFlagUserDropped;
+    } else if (tree->cookie != 0) {
+        tree->pending->last->cookie = tree->cookie;
     }
 }
 

@@ -60,6 +60,7 @@ struct watch_tree {
     size_t incomplete_count;
     size_t incomplete_size;
     uint32_t stamp;
+    uint32_t cookie; /* of the move that is being told; else 0 */
     FSEventStreamEventFlags lost; /* to be told of all roots */
     bool must_rescan; /* all has to be listed again */
     bool must_check_roots; /* something happened to a root itself */

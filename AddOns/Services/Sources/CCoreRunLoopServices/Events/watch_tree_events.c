@@ -104,7 +104,9 @@ static void take_named_event(struct watch_tree *tree, struct watch_node *node, c
         return;
     }
     if (!was_told || !(event->mask & IN_CREATE)) {
+        tree->cookie = event->cookie;
         watch_tree_tell(tree, node, event->name, flags_of(event->mask));
+        tree->cookie = 0;
     }
     if (event->mask & IN_ISDIR && event->mask & structure_mask &&
         (event->mask & (IN_CREATE | IN_MOVED_TO) || watch_tree_find_child(tree, node, event->name))) {

@@ -201,9 +201,10 @@ static void keep_objects(ConstFSEventStreamRef stream, void *info, size_t count,
     last_objects = CFArrayCreateCopy(NULL, paths);
 }
 
-static SInt64 last_file(const char *wanted_end)
+/* Of the events that were told last, counted from the end. */
+static SInt64 file_from_end(CFIndex place, const char *wanted_end)
 {
-    CFDictionaryRef data = CFArrayGetValueAtIndex(last_objects, CFArrayGetCount(last_objects) - 1);
+    CFDictionaryRef data = CFArrayGetValueAtIndex(last_objects, CFArrayGetCount(last_objects) - place);
     CFStringRef path = CFDictionaryGetValue(data, kFSEventStreamEventExtendedDataPathKey);
     CFNumberRef file = CFDictionaryGetValue(data, kFSEventStreamEventExtendedFileIDKey);
     char text[PATH_MAX] = "";
@@ -230,10 +231,14 @@ TEST(extended_data_has_the_path_and_the_number_of_the_file, "")
     scratch_make_file("file");
     FSEventStreamFlushSync(stream);
     REQUIRE(last_objects && stat("file", &status) == 0);
-    EXPECT_EQ(last_file("/file"), status.st_ino);
-    EXPECT_EQ(unlink("file"), 0);
+    EXPECT_EQ(file_from_end(1, "/file"), status.st_ino);
+    EXPECT_EQ(rename("file", "moved"), 0);
     FSEventStreamFlushSync(stream);
-    EXPECT_EQ(last_file("/file"), 0);
+    EXPECT_EQ(file_from_end(2, "/file"), status.st_ino); /* by which a program sees where it went */
+    EXPECT_EQ(file_from_end(1, "/moved"), status.st_ino);
+    EXPECT_EQ(unlink("moved"), 0);
+    FSEventStreamFlushSync(stream);
+    EXPECT_EQ(file_from_end(1, "/moved"), 0);
     give_up(stream);
     CFRelease(last_objects);
     CFRelease(paths);
