@@ -42,12 +42,13 @@ typedef void (*CRLMemoryPressureCallBack)(CFRunLoopSourceRef source, CFOptionFla
  * At first the level is normal, which is not told. A higher level is told at once. Every 5 seconds after that the highest level of which
  * there was a sign meanwhile is told, which may be the same again, until it is normal. `context` may be NULL and is copied.
  * When what it listens to goes away, as the manager's socket does, nothing more is told of it.
- * Ownership: the caller releases the source; `info` is retained as the context says.
+ * Ownership: the caller releases the source; `info` is retained as the context says. Its end may wait for the kernel, for some hundredths
+ * of a second.
  * Threads: any, while none changes the environment. In the child of a fork the source is invalid from its first event on.
  * Errors: NULL, and errno says why. EHOSTDOWN: the environment says /dev/null. EBADMSG: its path is not absolute or too long, or its
  * base64 is wrong or for more than 768 bytes. ENOTTY: its path is none of the three kinds. Any other of opening that path. Without one:
- * that of the last thing tried, such as ENOENT of a kernel without pressure files (PSI), and EPERM where they are for privileged processes
- * only (before Linux 6.5). ENOSYS when asynchronous polls are not there, EMFILE, ENOMEM and EAGAIN when there are no more. EINVAL when
+ * that of the last thing tried, such as ENOENT of a kernel without pressure files (PSI), and EPERM of an older one that keeps them for
+ * privileged processes. ENOSYS when asynchronous polls are not there, EMFILE, ENOMEM and EAGAIN when there are no more. EINVAL when
  * `callout` is NULL, `levels` has none of the levels, or the context's version is not 0.
  */
 CF_EXPORT CFRunLoopSourceRef CRLMemoryPressureSourceCreate(CFAllocatorRef allocator, CFOptionFlags levels, CFIndex order,

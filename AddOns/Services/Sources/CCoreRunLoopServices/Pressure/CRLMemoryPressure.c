@@ -58,12 +58,13 @@ static void close_if_open(int descriptor)
     }
 }
 
-/* Ends the poll before its file, which it holds open. */
+/* In the child of a fork there is no poll, and its context may stand for one of the child's own. */
 REQUIRES(the_service_lock) static void end_watch(struct pressure_source *state)
 {
-    if (state->poll.counter >= 0) {
+    if (state->poll.counter >= 0 && getpid() == state->process) {
         pressure_kernel.poll_end(&state->poll);
     }
+    close_if_open(state->poll.counter);
     close_if_open(state->watch);
     state->poll.counter = state->watch = -1;
 }

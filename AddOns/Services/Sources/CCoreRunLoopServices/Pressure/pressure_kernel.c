@@ -116,7 +116,6 @@ static int submit(const struct pressure_poll *poll, int file)
 static void linux_poll_end(const struct pressure_poll *poll)
 {
     (void)syscall(SYS_io_destroy, poll->context);
-    (void)uncancelled(close(poll->counter));
 }
 
 static int linux_poll_begin(struct pressure_poll *poll, int file)
@@ -129,9 +128,14 @@ static int linux_poll_begin(struct pressure_poll *poll, int file)
         return poll->counter;
     }
     result = result_of(syscall(SYS_io_setup, 1UL, &poll->context));
-    result = result < 0 ? result : submit(poll, file);
+    if (result == 0) {
+        result = submit(poll, file);
+        if (result < 0) {
+            linux_poll_end(poll);
+        }
+    }
     if (result < 0) {
-        linux_poll_end(poll);
+        (void)uncancelled(close(poll->counter));
     }
     return result;
 }

@@ -28,7 +28,8 @@ struct pressure_kernel {
     ssize_t (*watch_write)(int watch, const void *bytes, size_t size);
     /* The beginning of a small file, with a 0 behind it. */
     ssize_t (*text_read)(const char *path, char *text, size_t size);
-    /* Begins a poll; asks for the next event, after one has come, or says with -ENODEV that the file is gone; ends the poll. */
+    /* Begins a poll; asks for the next event, after one has come, or says with -ENODEV that the file is gone; ends the poll. The counter is
+     * the caller's to close. */
     int (*poll_begin)(struct pressure_poll *poll, int file);
     int (*poll_again)(const struct pressure_poll *poll, int file);
     void (*poll_end)(const struct pressure_poll *poll);

@@ -337,15 +337,16 @@ static int poll_again_made_up(const struct pressure_poll *poll, int file)
     return polls_left-- > 0 ? 0 : -ENODEV;
 }
 
+static int polls_ended;
+
 static void poll_end_made_up(const struct pressure_poll *poll)
 {
-    (void)close(poll->counter);
+    (void)poll;
+    polls_ended++;
 }
 
-TEST(a_group_that_may_not_be_asked_leaves_the_systems_file_which_may_go, "2223")
+static void install_made_up_polls(void)
 {
-    CFRunLoopSourceRef source;
-
     install();
     groups = "0::/other\n";
     notify_kernel.watch_add = notify_kernel_linux.watch_add;
@@ -354,6 +355,13 @@ TEST(a_group_that_may_not_be_asked_leaves_the_systems_file_which_may_go, "2223")
     pressure_kernel.poll_begin = poll_made_up;
     pressure_kernel.poll_again = poll_again_made_up;
     pressure_kernel.poll_end = poll_end_made_up;
+}
+
+TEST(a_group_that_may_not_be_asked_leaves_the_systems_file_which_may_go, "2223")
+{
+    CFRunLoopSourceRef source;
+
+    install_made_up_polls();
     source = listen_for(everything);
     EXPECT_STR(opened, "/proc/pressure/memory");
     EXPECT_STR(asked, "some 200000 2000000");
@@ -362,6 +370,7 @@ TEST(a_group_that_may_not_be_asked_leaves_the_systems_file_which_may_go, "2223")
     expect_told("W");
     EXPECT_EQ(eventfd_write(made_counter, 1), 0);
     expect_told(""); /* the next poll is refused */
+    EXPECT_EQ(polls_ended, 1);
     end_span();
     expect_told("N");
     give_up(source);
@@ -467,6 +476,25 @@ TEST(the_child_of_a_fork_leaves_its_parents_pressure_alone, "")
     give_up(source);
     (void)close(fifo);
     scratch_leave(folder);
+}
+
+TEST(the_child_of_a_fork_ends_no_poll, "")
+{
+    CFRunLoopSourceRef source;
+    pid_t child;
+    int status;
+
+    install_made_up_polls();
+    source = listen_for(everything);
+    child = fork();
+    if (child == 0) {
+        give_up(source);
+        _exit(polls_ended);
+    }
+    REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
+    EXPECT_EQ(status, 0);
+    give_up(source);
+    EXPECT_EQ(polls_ended, 1);
 }
 
 /* ---- the kernel's own files ---- */

@@ -107,9 +107,9 @@ static int failing_again(const struct pressure_poll *poll, int file)
     return take("pressure.poll_again", ENOMEM, ENODEV);
 }
 
-static void close_counter(const struct pressure_poll *poll)
+static void poll_ended(const struct pressure_poll *poll)
 {
-    (void)close(poll->counter);
+    MUST(poll->counter == counter);
 }
 
 static void install(void)
@@ -119,7 +119,7 @@ static void install(void)
     notify_kernel.alarm_create = failing_alarm_create;
     notify_kernel.notify_create = failing_notify_create;
     notify_kernel.watch_add = failing_watch_add;
-    pressure_kernel = (struct pressure_kernel){failing_open, failing_write, failing_read, failing_begin, failing_again, close_counter};
+    pressure_kernel = (struct pressure_kernel){failing_open, failing_write, failing_read, failing_begin, failing_again, poll_ended};
     (void)unsetenv("MEMORY_PRESSURE_WATCH");
 }
 

@@ -97,5 +97,6 @@ TEST(a_poll_leaves_its_event_in_the_counter_and_comes_again, "2225")
     EXPECT_EQ(pressure_kernel_linux.poll_again(&poll, ends[0]), 1);
     EXPECT_EQ(read(poll.counter, &count, sizeof count), (ssize_t)sizeof count);
     pressure_kernel_linux.poll_end(&poll);
+    (void)close(poll.counter);
     (void)close(ends[0]);
 }
