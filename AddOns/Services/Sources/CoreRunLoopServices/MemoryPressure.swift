@@ -15,7 +15,7 @@ public import CoreRunLoop
 ///
 /// ```swift
 /// for try await level in MemoryPressure(on: loop) where level > .normal {
-///     cache.removeAll(keepingCapacity: false)
+///     print("\(level): drop the caches")
 /// }
 /// ```
 ///
