@@ -13,12 +13,14 @@
 #include <CRLNats.h>
 #include <CRLRunLoop.h>
 #include <CoreFoundation/CoreFoundation.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -240,8 +242,8 @@ static pid_t start_worker(char *program, char *url, int number)
     return start(machine, (char *[]){program, "worker", url, machine, NULL});
 }
 
-/* Workers come and go until the client ends: every half second one is killed or told to end, and another one comes. */
-static int change_workers(char *program, char *url, pid_t client)
+/* Workers come and go until the client or the server ends: every half second one is killed or told to end, and another one comes. */
+static int change_workers(char *program, char *url, pid_t server, pid_t client)
 {
     pid_t workers[machines];
     int status = 1;
@@ -252,6 +254,10 @@ static int change_workers(char *program, char *url, pid_t client)
     for (int turn = 0; waitpid(client, &status, WNOHANG) == 0; turn++) {
         int leaver = turn % machines;
 
+        if (waitpid(server, NULL, WNOHANG) != 0) {
+            (void)fputs("the server has ended\n", stderr);
+            (void)kill(client, SIGKILL);
+        }
         (void)usleep(500000);
         (void)kill(workers[leaver], turn % 2 == 0 ? SIGTERM : SIGKILL);
         (void)waitpid(workers[leaver], NULL, 0);
@@ -262,6 +268,21 @@ static int change_workers(char *program, char *url, pid_t client)
         (void)waitpid(workers[i], NULL, 0);
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* Returns a port of loopback that nobody has, or 0. */
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    bool is_found = listener >= 0 && bind(listener, (struct sockaddr *)&address, size) == 0 &&
+                    getsockname(listener, (struct sockaddr *)&address, &size) == 0;
+
+    if (listener >= 0) {
+        (void)close(listener);
+    }
+    return is_found ? ntohs(address.sin_port) : 0;
 }
 
 static int run_all(char *program)
@@ -278,10 +299,10 @@ static int run_all(char *program)
     if (!mkdtemp(folder)) {
         return 1;
     }
-    (void)snprintf(port, sizeof port, "%d", 20000 + (int)getpid() % 20000);
+    (void)snprintf(port, sizeof port, "%d", free_port());
     (void)snprintf(url, sizeof url, "nats://127.0.0.1:%s", port);
     server = start("server", (char *[]){"nats-server", "-a", "127.0.0.1", "-p", port, NULL});
-    status = change_workers(program, url, start("client", (char *[]){program, "client", url, NULL}));
+    status = change_workers(program, url, server, start("client", (char *[]){program, "client", url, NULL}));
     (void)kill(server, SIGKILL);
     (void)waitpid(server, NULL, 0);
     (void)execlp("sh", "sh", "-c", "rm -rf \"$1\"; exit \"$2\"", "sh", folder, status == 0 ? "0" : "1", (char *)NULL);
