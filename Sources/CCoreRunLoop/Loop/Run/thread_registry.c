@@ -26,6 +26,7 @@
 #include "Loop/Signal/source_queue.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Timer/timer_membership.h"
+#include "Loop/Trace/code_place.h"
 #include "Loop/Trace/statistics.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Trace/trace_session.h"
@@ -217,10 +218,12 @@ NOT_CHECKED static void before_fork(void)
     }
     item_locks_take_all();
     waker_pool_lock();
+    code_objects_lock();
 }
 
 NOT_CHECKED static void after_fork_in_parent(void)
 {
+    code_objects_unlock();
     waker_pool_unlock();
     item_locks_drop_all();
     list_for_each(link, &thread_loops.all) {
@@ -299,6 +302,7 @@ NOT_CHECKED static void become_main(void)
 /* Frees the locks, whose holders do not exist in the child, before it touches what they guard. */
 NOT_CHECKED static void after_fork_in_child(void)
 {
+    code_objects_reset();
     trace_forget_parent();
     stalls_forget_parent();
     statistics_forget_parent();

@@ -12,6 +12,8 @@
 #include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/Trace/kernel_trace.h"
 #include "Kernel/kernel.h"
+#include "Support/guard.h"
+#include "Support/lock.h"
 
 enum { parts_most = 32, path_most = 4096, symbols_at_once = 64, symbols_most = 1 << 20 };
 
@@ -103,6 +105,35 @@ static void find_function(struct code_place *place, int file, const struct loade
     }
 }
 
+/* ---- the loaded objects ---- */
+
+static struct lock objects_lock;
+
+NOT_CHECKED void code_objects_lock(void)
+{
+    lock_take(&objects_lock);
+}
+
+NOT_CHECKED void code_objects_unlock(void)
+{
+    lock_drop(&objects_lock);
+}
+
+void code_objects_reset(void)
+{
+    lock_reset(&objects_lock);
+}
+
+int code_objects_visit(int (*visit)(struct dl_phdr_info *info, size_t size, void *context), void *context)
+{
+    int result;
+
+    lock_take(&objects_lock);
+    result = dl_iterate_phdr(visit, context);
+    lock_drop(&objects_lock);
+    return result;
+}
+
 void code_place_find(struct code_place *ret_place, const void *address)
 {
     struct loaded_object object = {.address = (uintptr_t)address};
@@ -110,7 +141,7 @@ void code_place_find(struct code_place *ret_place, const void *address)
     int file;
 
     memset(ret_place, 0, sizeof *ret_place);
-    if (dl_iterate_phdr(copy_if_it_holds, &object) == 0) {
+    if (code_objects_visit(copy_if_it_holds, &object) == 0) {
         return;
     }
     if (object.path[0] == '\0') {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where an address of code lies: in which file, and in which function. The names are those of the file's symbol table, which has static
- * functions too. The file is read anew for each question, in pieces of bounded size, and no memory is taken. Any thread, without locks.
+ * functions too. The file is read anew for each question, in pieces of bounded size, and no memory is taken. Any thread.
  */
 #ifndef CRL_LOOP_TRACE_CODE_PLACE_H
 #define CRL_LOOP_TRACE_CODE_PLACE_H
 
 #include "Loop/link_names.h"
 
+#include <stddef.h>
 #include <stdint.h>
+
+struct dl_phdr_info;
 
 struct code_place {
     char file[200]; /* the last part of its path; "": the code is in no file */
@@ -18,5 +21,14 @@ struct code_place {
 };
 
 void code_place_find(struct code_place *ret_place, const void *address);
+
+/*
+ * dl_iterate_phdr under a lock of ours, which no other lock is taken under. A fork takes it as the last one: the C library leaves its own
+ * lock as it is in the child, and a thread that held it does not exist there.
+ */
+int code_objects_visit(int (*visit)(struct dl_phdr_info *info, size_t size, void *context), void *context);
+void code_objects_lock(void);
+void code_objects_unlock(void);
+void code_objects_reset(void); /* in the child of a fork */
 
 #endif

@@ -6,6 +6,8 @@
 #include <link.h>
 #include <string.h>
 
+#include "Loop/Trace/code_place.h"
+
 struct object_listing {
     struct trace_objects *objects;
     const char *program;
@@ -52,5 +54,5 @@ void trace_objects_list(struct trace_objects *objects, const char *program)
 
     objects->size = 0;
     objects->is_cut = 0;
-    (void)dl_iterate_phdr(list_object, &listing);
+    (void)code_objects_visit(list_object, &listing);
 }
