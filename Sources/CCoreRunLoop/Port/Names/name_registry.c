@@ -23,8 +23,11 @@ enum {
     respite_size = 16,
 };
 
-/* A process that starts, ends or cleans up holds a name's lock for a moment only. A lock held for longer means that the name is taken. */
-static const int64_t patience_ns = 30000000;
+/*
+ * A process that starts, ends or cleans up holds a name's lock for a moment only. A lock held for longer means that the name is taken. On a
+ * busy machine the moment is longer, and so are the pauses between the tries.
+ */
+enum { lock_tries = 30 };
 static const int64_t retry_ns = 1000000;
 
 static struct lock name_registry_lock; /* guards the directory handle and its count */
@@ -146,14 +149,14 @@ static int take_lock(const struct port_directory *directory, const struct port_n
 {
     char lock_leaf[leaf_size];
     char socket_leaf[leaf_size];
-    int64_t deadline_ns = kernel.monotonic_ns() + patience_ns;
     struct stat status;
+    int tries = 0;
     int lock;
 
     file_leaf(name, ".lock", lock_leaf);
     file_leaf(name, ".sock", socket_leaf);
     while ((lock = kernel_ports.file_lock(directory->descriptor, lock_leaf)) == -EWOULDBLOCK || lock == -EINTR) {
-        if (socket_answers(directory, socket_leaf) || kernel.monotonic_ns() >= deadline_ns) {
+        if (socket_answers(directory, socket_leaf) || ++tries == lock_tries) {
             return -EWOULDBLOCK;
         }
         kernel_ports.pause(retry_ns);
