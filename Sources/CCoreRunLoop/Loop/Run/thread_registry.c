@@ -218,12 +218,12 @@ NOT_CHECKED static void before_fork(void)
     }
     item_locks_take_all();
     waker_pool_lock();
-    code_objects_lock();
+    lock_take(&code_objects_lock);
 }
 
 NOT_CHECKED static void after_fork_in_parent(void)
 {
-    code_objects_unlock();
+    lock_drop(&code_objects_lock);
     waker_pool_unlock();
     item_locks_drop_all();
     list_for_each(link, &thread_loops.all) {
@@ -302,7 +302,7 @@ NOT_CHECKED static void become_main(void)
 /* Frees the locks, whose holders do not exist in the child, before it touches what they guard. */
 NOT_CHECKED static void after_fork_in_child(void)
 {
-    code_objects_reset();
+    lock_reset(&code_objects_lock);
     trace_forget_parent();
     stalls_forget_parent();
     statistics_forget_parent();

@@ -12,8 +12,6 @@
 #include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/Trace/kernel_trace.h"
 #include "Kernel/kernel.h"
-#include "Support/guard.h"
-#include "Support/lock.h"
 
 enum { parts_most = 32, path_most = 4096, symbols_at_once = 64, symbols_most = 1 << 20 };
 
@@ -107,30 +105,15 @@ static void find_function(struct code_place *place, int file, const struct loade
 
 /* ---- the loaded objects ---- */
 
-static struct lock objects_lock;
-
-NOT_CHECKED void code_objects_lock(void)
-{
-    lock_take(&objects_lock);
-}
-
-NOT_CHECKED void code_objects_unlock(void)
-{
-    lock_drop(&objects_lock);
-}
-
-void code_objects_reset(void)
-{
-    lock_reset(&objects_lock);
-}
+struct lock code_objects_lock;
 
 int code_objects_visit(int (*visit)(struct dl_phdr_info *info, size_t size, void *context), void *context)
 {
     int result;
 
-    lock_take(&objects_lock);
+    lock_take(&code_objects_lock);
     result = dl_iterate_phdr(visit, context);
-    lock_drop(&objects_lock);
+    lock_drop(&code_objects_lock);
     return result;
 }
 

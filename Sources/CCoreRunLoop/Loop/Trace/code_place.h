@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "Support/lock.h"
+
 struct dl_phdr_info;
 
 struct code_place {
@@ -23,12 +25,11 @@ struct code_place {
 void code_place_find(struct code_place *ret_place, const void *address);
 
 /*
- * dl_iterate_phdr under a lock of ours, which no other lock is taken under. A fork takes it as the last one: the C library leaves its own
- * lock as it is in the child, and a thread that held it does not exist there.
+ * The lock under which this library calls dl_iterate_phdr, and takes no other lock. A fork takes it, too: dl_iterate_phdr has a lock of its
+ * own, which glibc leaves taken in the child if another thread of the parent had it.
  */
+extern struct lock code_objects_lock;
+/* dl_iterate_phdr under that lock. */
 int code_objects_visit(int (*visit)(struct dl_phdr_info *info, size_t size, void *context), void *context);
-void code_objects_lock(void);
-void code_objects_unlock(void);
-void code_objects_reset(void); /* in the child of a fork */
 
 #endif
