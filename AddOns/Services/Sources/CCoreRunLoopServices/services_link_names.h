@@ -23,6 +23,7 @@
 #pragma redefine_extname event_id_next crl_event_id_next
 #pragma redefine_extname event_queue_attach crl_event_queue_attach
 #pragma redefine_extname event_queue_detach crl_event_queue_detach
+#pragma redefine_extname event_source_create crl_event_source_create
 #pragma redefine_extname event_stream_flush crl_event_stream_flush
 #pragma redefine_extname event_stream_hurry crl_event_stream_hurry
 #pragma redefine_extname event_stream_is_ours crl_event_stream_is_ours

@@ -6,8 +6,7 @@
  * Signs of scarcity raise the level at once. From then on the alarm comes at the end of each span, and the level becomes the highest of
  * which there was a sign in the span. So a level is told at most once in a span, and after the last sign it becomes normal.
  *
- * The state belongs to the source, which frees it. All that the set holds stays readable until it is read: whoever waits for the set, also
- * as a part of another, loses nothing.
+ * All that the set holds stays readable until it is read: whoever waits for the set, also as a part of another, loses nothing.
  */
 #define _GNU_SOURCE
 #include "CRLMemoryPressure.h"
@@ -24,24 +23,17 @@
 #include "Pressure/pressure_kernel.h"
 #include "Pressure/pressure_plan.h"
 #include "Support/invariant.h"
-#include "service_lock.h"
+#include "event_source.h"
 
 enum { queue_size = 4096, text_size = 1024, groups_size = 16384 };
 
 static const int64_t span_ns = 5000000000; /* more than two windows of the kernel, so that signs of a lasting scarcity join */
-static const CFOptionFlags all_levels = kCRLMemoryPressureNormal | kCRLMemoryPressureWarning | kCRLMemoryPressureCritical;
 
 struct pressure_source {
-    CFRunLoopSourceRef source; /* no reference, as the source has this; constant once the source is made, as all to the lock */
-    CRLMemoryPressureCallBack callout;
-    CRLSourceContext context;
-    CFOptionFlags wanted;
-    pid_t process; /* that made it. Its child has the same wait set, and would take away what is told */
-    int set;
-    int alarm;
+    struct event_source event_source; /* its descriptor is the wait set */
+    int alarm; /* constant once the source is made, as the next two */
     int notify; /* of memory.events; -1: none */
     char events[PATH_MAX];
-    struct service_lock lock; /* the_service_lock */
     int watch GUARDED_BY(the_service_lock); /* -1: none, or gone */
     struct pressure_poll poll GUARDED_BY(the_service_lock); /* of the watch, if it is a pressure file; else its counter is -1 */
     unsigned long long sum GUARDED_BY(the_service_lock); /* of the counters in memory.events, as last read */
@@ -61,7 +53,7 @@ static void close_if_open(int descriptor)
 /* In the child of a fork there is no poll, and its context may stand for one of the child's own. */
 REQUIRES(the_service_lock) static void end_watch(struct pressure_source *state)
 {
-    if (state->poll.counter >= 0 && getpid() == state->process) {
+    if (state->poll.counter >= 0 && getpid() == state->event_source.process) {
         pressure_kernel.poll_end(&state->poll);
     }
     close_if_open(state->poll.counter);
@@ -82,7 +74,7 @@ REQUIRES(the_service_lock) static int begin_watch(struct pressure_source *state,
         result = pressure_kernel.poll_begin(&state->poll, state->watch);
         state->poll.counter = result < 0 ? -1 : state->poll.counter;
     }
-    result = result < 0 ? result : notify_kernel.set_add(state->set, is_file ? state->poll.counter : state->watch);
+    result = result < 0 ? result : notify_kernel.set_add(state->event_source.descriptor, is_file ? state->poll.counter : state->watch);
     if (result < 0) {
         end_watch(state);
     }
@@ -106,7 +98,7 @@ REQUIRES(the_service_lock) static int begin_events(struct pressure_source *state
     int result = state->notify = notify_kernel.notify_create();
 
     result = result < 0 ? result : notify_kernel.watch_add(state->notify, state->events, IN_MODIFY);
-    result = result < 0 ? result : notify_kernel.set_add(state->set, state->notify);
+    result = result < 0 ? result : notify_kernel.set_add(state->event_source.descriptor, state->notify);
     if (result < 0) {
         close_if_open(state->notify);
         state->notify = -1;
@@ -158,8 +150,9 @@ REQUIRES(the_service_lock) static CFOptionFlags enter_level(struct pressure_sour
 }
 
 /* Returns the level to be told, or 0. */
-REQUIRES(the_service_lock) static CFOptionFlags take_level(struct pressure_source *state)
+REQUIRES(the_service_lock) static CFOptionFlags take_level(struct event_source *event_source)
 {
+    struct pressure_source *state = (struct pressure_source *)(void *)event_source;
     CFOptionFlags sign = look_at_watch(state);
     CFOptionFlags limit = has_news(state->notify) ? look_at_events(state) : 0;
     bool is_due = has_news(state->alarm);
@@ -171,72 +164,15 @@ REQUIRES(the_service_lock) static CFOptionFlags take_level(struct pressure_sourc
 
 /* ---- the source ---- */
 
-static __CFPort source_descriptor(void *info)
-{
-    return ((const struct pressure_source *)info)->set;
-}
-
-static void perform_source(void *info)
-{
-    struct pressure_source *state = info;
-    CFOptionFlags level;
-
-    if (getpid() != state->process) {
-        CFRunLoopSourceInvalidate(state->source);
-        return;
-    }
-    service_lock_take(&state->lock);
-    level = take_level(state) & state->wanted;
-    service_lock_drop(&state->lock);
-    if (level != 0) {
-        state->callout(state->source, level, state->context.info);
-    }
-}
-
 /* Nobody else knows the state any more (NOT_CHECKED). */
-NOT_CHECKED static void free_state(const void *info)
+NOT_CHECKED static void close_all(struct event_source *event_source)
 {
-    struct pressure_source *state = (struct pressure_source *)(uintptr_t)info;
+    struct pressure_source *state = (struct pressure_source *)(void *)event_source;
 
     end_watch(state);
     close_if_open(state->notify);
     close_if_open(state->alarm);
-    close_if_open(state->set);
-    if (state->context.release && state->source) {
-        state->context.release(state->context.info);
-    }
-    service_lock_destroy(&state->lock);
-    free(state);
-}
-
-static CFStringRef copy_description(const void *info)
-{
-    const struct pressure_source *state = info;
-
-    return state->context.copyDescription ? state->context.copyDescription(state->context.info)
-                                          : CFStringCreateWithFormat(NULL, NULL, CFSTR("<memory pressure source %p>"), (const void *)state);
-}
-
-/* Opens what the source watches: 0 or a negative errno. No other thread knows the state (NOT_CHECKED). */
-NOT_CHECKED static int open_state(struct pressure_source *state, const struct pressure_plan *plan)
-{
-    int result;
-
-    state->set = notify_kernel.set_create();
-    state->alarm = state->set < 0 ? state->set : notify_kernel.alarm_create();
-    result = state->alarm < 0 ? state->alarm : notify_kernel.set_add(state->set, state->alarm);
-    if (result < 0) {
-        return result;
-    }
-    result = -ENOENT;
-    for (int i = 0; i < 2 && state->watch < 0; i++) {
-        result = plan->paths[i][0] != '\0' ? begin_watch(state, plan->paths[i], plan) : result;
-    }
-    if (state->watch < 0 && plan->is_given) {
-        return result;
-    }
-    (void)memcpy(state->events, plan->events, sizeof state->events);
-    return state->events[0] != '\0' && begin_events(state) == 0 ? 0 : result;
+    close_if_open(event_source->descriptor);
 }
 
 static int make_plan(struct pressure_plan *plan)
@@ -247,53 +183,50 @@ static int make_plan(struct pressure_plan *plan)
     return pressure_plan_make(plan, secure_getenv("MEMORY_PRESSURE_WATCH"), secure_getenv("MEMORY_PRESSURE_WRITE"), groups);
 }
 
-/* Returns NULL and leaves why in errno. */
-static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, struct pressure_source *state, CFIndex order)
+/* Makes the wait set with its alarm: 0 or a negative errno. */
+static int make_set(struct pressure_source *state)
 {
-    CFRunLoopSourceContext1 context = {.version = 1,
-                                       .info = state,
-                                       .release = free_state,
-                                       .copyDescription = copy_description,
-                                       .getPort = source_descriptor,
-                                       .perform = perform_source};
-    struct pressure_plan plan;
-    int result = make_plan(&plan);
-    CFRunLoopSourceRef source;
+    int set = state->event_source.descriptor = notify_kernel.set_create();
 
-    result = result < 0 ? result : open_state(state, &plan);
-    source = result < 0 ? NULL : CFRunLoopSourceCreate(allocator, order, (CFRunLoopSourceContext *)(void *)&context);
-    if (!source) {
-        free_state(state);
-        errno = result < 0 ? -result : ENOMEM;
-        return NULL;
-    }
-    if (state->context.retain) {
-        state->context.info = (void *)(uintptr_t)state->context.retain(state->context.info);
-    }
-    state->source = source;
-    return source;
+    state->alarm = set < 0 ? set : notify_kernel.alarm_create();
+    return state->alarm < 0 ? state->alarm : notify_kernel.set_add(set, state->alarm);
 }
 
-/* No other thread knows the state (NOT_CHECKED). */
-NOT_CHECKED CFRunLoopSourceRef CRLMemoryPressureSourceCreate(CFAllocatorRef allocator, CFOptionFlags levels, CFIndex order,
-                                                             CRLMemoryPressureCallBack callout, const CRLSourceContext *context)
+/* Opens what the source watches. No other thread knows the state (NOT_CHECKED). */
+NOT_CHECKED static int open_all(struct event_source *event_source, const void *what)
 {
-    struct pressure_source *state;
+    struct pressure_source *state = (struct pressure_source *)(void *)event_source;
+    struct pressure_plan plan;
+    int result = make_plan(&plan);
 
-    if (!callout || (levels & all_levels) == 0 || (context && context->version != 0)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    state = calloc(1, sizeof *state);
-    if (!state) {
-        return NULL;
-    }
-    service_lock_init(&state->lock);
-    state->callout = callout;
-    state->context = context ? *context : (CRLSourceContext){0, NULL, NULL, NULL, NULL};
-    state->wanted = levels & all_levels;
-    state->process = getpid();
-    state->set = state->alarm = state->notify = state->watch = state->poll.counter = -1;
+    (void)what;
+    state->alarm = state->notify = state->watch = state->poll.counter = -1;
     state->level = state->seen = kCRLMemoryPressureNormal;
-    return make_source(allocator, state, order);
+    result = result < 0 ? result : make_set(state);
+    if (result < 0) {
+        return result;
+    }
+    result = -ENOENT;
+    for (int i = 0; i < 2 && state->watch < 0; i++) {
+        result = plan.paths[i][0] != '\0' ? begin_watch(state, plan.paths[i], &plan) : result;
+    }
+    if (state->watch < 0 && plan.is_given) {
+        return result;
+    }
+    (void)memcpy(state->events, plan.events, sizeof state->events);
+    return state->events[0] != '\0' && begin_events(state) == 0 ? 0 : result;
+}
+
+static const struct event_source_kind pressure_kind = {.name = "memory pressure source",
+                                                       .size = sizeof(struct pressure_source),
+                                                       .all = kCRLMemoryPressureNormal | kCRLMemoryPressureWarning |
+                                                              kCRLMemoryPressureCritical,
+                                                       .open = open_all,
+                                                       .take = take_level,
+                                                       .close = close_all};
+
+CFRunLoopSourceRef CRLMemoryPressureSourceCreate(CFAllocatorRef allocator, CFOptionFlags levels, CFIndex order,
+                                                 CRLMemoryPressureCallBack callout, const CRLSourceContext *context)
+{
+    return event_source_create(&pressure_kind, NULL, allocator, levels, order, callout, context);
 }
