@@ -178,9 +178,7 @@ static CFStringRef copy_description(CFTypeRef object)
                                     object, shown_bool(is_valid), shown_descriptor(&shown[0], descriptor),
                                     shown_bits(&shown[1], kinds, armed_kinds(f)), shown_callout(&shown[2], (void (*)(void))f->callout),
                                     info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
-    if (context) {
-        CFRelease(context);
-    }
+    object_release_if_any(context);
     return text;
 }
 

@@ -55,9 +55,7 @@ static CFStringRef copy_description(const void *info)
         shown_callout(&shown, watched->signal_callout ? (void (*)(void))watched->signal_callout : (void (*)(void))watched->child_callout),
         watched->context.info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
 
-    if (context) {
-        CFRelease(context);
-    }
+    object_release_if_any(context);
     return text;
 }
 

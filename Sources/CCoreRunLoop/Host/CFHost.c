@@ -30,9 +30,7 @@ static CFArrayRef array_of(CFAllocatorRef allocator, CFTypeRef value)
 {
     CFArrayRef array = value ? CFArrayCreate(allocator, &value, 1, &kCFTypeArrayCallBacks) : NULL;
 
-    if (value) {
-        CFRelease(value);
-    }
+    object_release_if_any(value);
     return array;
 }
 

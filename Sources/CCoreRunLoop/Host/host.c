@@ -31,13 +31,9 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     scheduled_modes_free(&host->modes);
     host_client_release(host->client);
     for (int info = 0; info < host_info_count; info++) {
-        if (host->known[info]) {
-            CFRelease(host->known[info]);
-        }
+        object_release_if_any(host->known[info]);
     }
-    if (host->name) {
-        CFRelease(host->name);
-    }
+    object_release_if_any(host->name);
 }
 
 static CFStringRef copy_description(CFTypeRef object)
@@ -58,9 +54,7 @@ static CFStringRef copy_description(CFTypeRef object)
     host_unlock(host);
     text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFHost %p>{%@, %s, scheduled in modes = %u%@}"), object, subject,
                                     is_asking ? "asking" : "idle", modes, client ? client : CFSTR(""));
-    if (client) {
-        CFRelease(client);
-    }
+    object_release_if_any(client);
     return text;
 }
 
@@ -99,8 +93,8 @@ NOT_CHECKED CFHostRef host_create(CFAllocatorRef allocator, CFStringRef name, CF
     for (int info = 0; info < host_info_count; info++) {
         if (host) {
             host->known[info] = known[info];
-        } else if (known[info]) {
-            CFRelease(known[info]);
+        } else {
+            object_release_if_any(known[info]);
         }
     }
     if (!host) {

@@ -21,9 +21,7 @@ struct host_result {
 static void release_result(struct host_result *result)
 {
     for (int info = 0; info < host_info_count; info++) {
-        if (result->known[info]) {
-            CFRelease(result->known[info]);
-        }
+        object_release_if_any(result->known[info]);
     }
 }
 

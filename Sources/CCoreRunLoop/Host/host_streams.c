@@ -61,10 +61,6 @@ void CFStreamCreatePairWithSocketToCFHost(CFAllocatorRef alloc, CFHostRef host, 
     if (writeStream) {
         *writeStream = (CFWriteStreamRef)writer;
     }
-    if (terms.host) {
-        CFRelease(terms.host);
-    }
-    if (terms.addresses) {
-        CFRelease(terms.addresses);
-    }
+    object_release_if_any(terms.host);
+    object_release_if_any(terms.addresses);
 }

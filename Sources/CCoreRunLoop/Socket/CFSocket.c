@@ -37,9 +37,7 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     invariant(s->users == 0 && !s->closes_late);
     invariant(!s->retry); /* the timer holds a reference */
 
-    if (s->peer) {
-        CFRelease(s->peer);
-    }
+    object_release_if_any(s->peer);
     free(s->spare_delivery);
     if (s->is_valid) {
         socket_registry_remove(s->native, s);
@@ -93,9 +91,7 @@ static CFStringRef copy_description(CFTypeRef object)
         object, shown_bool(is_valid), shown_descriptor(&shown[0], native), shown_callbacks(&shown[1], s, s->events),
         shown_callbacks(&shown[2], s, wanted), flags, shown_callout(&shown[3], (void (*)(void))s->callout), info,
         context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
-    if (context) {
-        CFRelease(context);
-    }
+    object_release_if_any(context);
     return text;
 }
 

@@ -89,9 +89,7 @@ CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeI
     socket_update_interest(s);
     socket_unlock(s);
     socket_end_use(s);
-    if (old_peer) {
-        CFRelease(old_peer);
-    }
+    object_release_if_any(old_peer);
     socket_publish_interest(s);
     if (result == -EINPROGRESS || (result == -EISCONN && timeout > 0)) { /* what waits finds the connection made (rule 268a) */
         return kCFSocketSuccess;

@@ -25,9 +25,7 @@ static void read_again(const void *info)
     socket_update_interest(s);
     socket_unlock(s);
     socket_publish_interest(s);
-    if (retry) {
-        CFRelease(retry);
-    }
+    object_release_if_any(retry);
     CFRelease(s);
 }
 

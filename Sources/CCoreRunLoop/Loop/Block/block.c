@@ -229,9 +229,7 @@ void block_enqueue(CFRunLoopRef loop, CFTypeRef mode, void (*function)(void *inf
         is_queued = enqueue_request(loop, mode, names, &request);
     }
     if (!is_queued) {
-        if (names) {
-            CFRelease(names);
-        }
+        object_release_if_any(names);
         release_info(&request);
     }
 }
@@ -363,9 +361,7 @@ static struct block *detach_newly_common(CFRunLoopRef loop, const struct mode *m
 EXCLUDES(the_loop_lock) static void block_release_contents(const struct block *block)
 {
     release_info(block);
-    if (block->modes) {
-        CFRelease(block->modes);
-    }
+    object_release_if_any(block->modes);
 }
 
 EXCLUDES(the_loop_lock) static void block_run_one(struct block *block)

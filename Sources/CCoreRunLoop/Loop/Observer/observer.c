@@ -45,9 +45,7 @@ static CFStringRef observer_describe(CFTypeRef object)
         observer->activities == kCFRunLoopAllActivities ? "all" : shown_bits(&activities, activity_names, observer->activities),
         shown_bool(observer->repeats), (long)observer->order, shown_callout(&callout, (void (*)(void))observer->callout), context);
 
-    if (context) {
-        CFRelease(context);
-    }
+    object_release_if_any(context);
     return text;
 }
 

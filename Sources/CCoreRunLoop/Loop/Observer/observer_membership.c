@@ -291,9 +291,7 @@ void observers_remove_all(CFRunLoopRef loop)
         if (was_common) {
             object_release(observer);
         }
-        if (observer) {
-            object_release(observer);
-        }
+        object_release_if_any(observer);
     } while (observer);
 }
 

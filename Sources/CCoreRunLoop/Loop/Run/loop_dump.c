@@ -294,9 +294,7 @@ static void append_item(CFMutableStringRef text, const struct note *item)
     CFStringAppendFormat(text, NULL, CFSTR("%@%s"), description ? description : CFSTR("(no memory)"),
                          item->is_common ? ", common item" : "");
     (void)CFStringFindAndReplace(text, CFSTR("\n"), CFSTR(" "), CFRangeMake(start, CFStringGetLength(text) - start), 0);
-    if (description) {
-        CFRelease(description);
-    }
+    object_release_if_any(description);
 }
 
 static void append_modes(CFMutableStringRef text, const struct look *look)

@@ -140,9 +140,7 @@ static void append_request(struct report_text *text, const struct stall *stall)
             lock_drop(&stall_lock);
         }
         is_circle = other == stall;
-        if (server) {
-            object_release(server);
-        }
+        object_release_if_any(server);
         if (is_circle || request.port[0] == '\0') {
             break;
         }

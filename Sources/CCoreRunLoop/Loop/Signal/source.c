@@ -126,9 +126,7 @@ static CFStringRef describe(CFTypeRef object)
         CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld%s%s, %@}"),
                                  object, source_version(source), shown_bool(is_valid), shown_bool(source_is_marked(source)),
                                  (long)source->order, has_descriptor ? ", descriptor = " : "", descriptor, rest);
-    if (rest) {
-        CFRelease(rest);
-    }
+    object_release_if_any(rest);
     return text;
 }
 

@@ -209,9 +209,7 @@ static void remove_from_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
         }
     }
     loop_unlock(loop);
-    if (left) {
-        object_release(left);
-    }
+    object_release_if_any(left);
     bindings_release(&released);
 }
 

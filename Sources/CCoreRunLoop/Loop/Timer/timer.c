@@ -85,9 +85,7 @@ static CFStringRef describe(CFTypeRef object)
         is_valid ? shown_instant(&instant, fire_ns, now_ns) : "", is_valid ? ")" : "", timer->interval, tolerance, (long)extra->order,
         shown_callout(&callout, (void (*)(void))timer->callout), context);
 
-    if (context) {
-        CFRelease(context);
-    }
+    object_release_if_any(context);
     return text;
 }
 

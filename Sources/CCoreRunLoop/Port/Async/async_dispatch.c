@@ -104,9 +104,7 @@ REQUIRES(the_requests_lock) static void end_request(struct async_request *reques
         message_port_end_gone(request->port);
     }
     request->ended(request->info, result, request->status, result == kCFMessagePortSuccess ? reply : NULL);
-    if (reply) {
-        CFRelease(reply);
-    }
+    object_release_if_any(reply);
     async_request_release(request);
     requests_lock(requests);
 }

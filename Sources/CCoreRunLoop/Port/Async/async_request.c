@@ -52,9 +52,7 @@ void async_request_release(struct async_request *request)
         return;
     }
     invariant(!request->channel);
-    if (request->request.data) {
-        CFRelease(request->request.data);
-    }
+    object_release_if_any(request->request.data);
     object_release(request->port);
     free(request);
 }

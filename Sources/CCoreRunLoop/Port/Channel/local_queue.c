@@ -142,9 +142,7 @@ void local_queue_close(struct local_queue *local_queue)
     do {
         wake_senders(local_queue);
     } while (senders-- > 0);
-    if (source) {
-        object_release(source);
-    }
+    object_release_if_any(source);
 }
 
 /* Not checked: the child of a fork has one thread. */
@@ -185,12 +183,8 @@ void local_message_release(struct local_message *local_message)
         return;
     }
     object_release(local_message->data);
-    if (local_message->reply) {
-        object_release(local_message->reply);
-    }
-    if (local_message->loop) {
-        object_release(local_message->loop);
-    }
+    object_release_if_any(local_message->reply);
+    object_release_if_any(local_message->loop);
     free(local_message);
 }
 

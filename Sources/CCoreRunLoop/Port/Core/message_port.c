@@ -39,9 +39,7 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     if (local_queue) {
         local_queue_release(local_queue);
     }
-    if (port->name_string) {
-        CFRelease(port->name_string);
-    }
+    object_release_if_any(port->name_string);
     if (!port->is_remote) {
         free(port->side.local.spare_message);
     }
@@ -68,12 +66,8 @@ static CFStringRef describe(CFTypeRef object)
                                     shown_descriptor(&descriptor, socket), port->is_remote ? "" : ", callout = ",
                                     port->is_remote ? "" : shown_callout(&callout, (void (*)(void))port->side.local.callout),
                                     context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
-    if (context) {
-        CFRelease(context);
-    }
-    if (name) {
-        CFRelease(name);
-    }
+    object_release_if_any(context);
+    object_release_if_any(name);
     return text;
 }
 

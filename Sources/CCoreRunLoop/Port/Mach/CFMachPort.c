@@ -90,9 +90,7 @@ static CFStringRef describe(CFTypeRef object)
                                     object, shown_bool(is_valid), port->number, has_messages ? "waiting" : "none",
                                     shown_callout(&callout, (void (*)(void))port->callout), info,
                                     context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
-    if (context) {
-        CFRelease(context);
-    }
+    object_release_if_any(context);
     return text;
 }
 

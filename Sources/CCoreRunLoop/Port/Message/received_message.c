@@ -209,9 +209,7 @@ void received_message_run(CFMessagePortRef port, struct received_message *messag
     } else {
         CFRelease(message->data);
     }
-    if (reply) {
-        CFRelease(reply);
-    }
+    object_release_if_any(reply);
     if (releases) {
         local->context.release(info);
     }

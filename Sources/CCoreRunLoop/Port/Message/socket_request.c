@@ -267,9 +267,7 @@ static void end_left_request(const void *waiting)
     channel->pending = NULL;
     client_channel_give(port, channel, false);
     remote_port_end_by_socket(port);
-    if (reply) {
-        CFRelease(reply);
-    }
+    object_release_if_any(reply);
     message_port_remind(port);
     object_release(port);
 }
@@ -318,8 +316,8 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
     socket_request_end_channel(port, channel);
     if (result == kCFMessagePortSuccess && ret_reply) {
         *ret_reply = reply;
-    } else if (reply) {
-        CFRelease(reply);
+    } else {
+        object_release_if_any(reply);
     }
     return result;
 }

@@ -150,9 +150,7 @@ static void take_name_string(CFMessagePortRef port, CFStringRef string, struct f
         port->former_names = old;
         return;
     }
-    if (old->string) {
-        CFRelease(old->string);
-    }
+    object_release_if_any(old->string);
     free(old);
 }
 
@@ -170,15 +168,11 @@ bool local_port_rename(CFMessagePortRef port, const struct port_name *name)
         take_name_string(port, string, old);
     }
     port_table_end_creation();
-    if (other) {
-        object_release(other);
-    }
+    object_release_if_any(other);
     if (!renamed) {
         free(old);
     }
-    if (string) {
-        CFRelease(string);
-    }
+    object_release_if_any(string);
     return renamed;
 }
 

@@ -80,9 +80,7 @@ static CFRunLoopSourceRef adopt_source(CFMessagePortRef port, CFRunLoopSourceRef
     if (has_messages) {
         descriptor_source_post(source);
     }
-    if (posted_before) {
-        object_release(posted_before);
-    }
+    object_release_if_any(posted_before);
     return source;
 }
 
@@ -93,9 +91,7 @@ CFRunLoopSourceRef local_port_source(CFAllocatorRef allocator, CFMessagePortRef 
     CFRunLoopSourceRef source = adopt_source(port, NULL, &old);
     bool is_usable;
 
-    if (old) {
-        object_release(old);
-    }
+    object_release_if_any(old);
     if (source) {
         return source;
     }
@@ -109,9 +105,7 @@ CFRunLoopSourceRef local_port_source(CFAllocatorRef allocator, CFMessagePortRef 
         return NULL;
     }
     source = adopt_source(port, made, &old);
-    if (old) {
-        object_release(old);
-    }
+    object_release_if_any(old);
     if (source != made) { /* another thread was faster, or the port has ended */
         CFRunLoopSourceInvalidate(made);
     }

@@ -102,9 +102,7 @@ static bool is_for_other_loop(const struct owner_watch *watch)
     CFStringRef mode = thread_loop_is_current(watch->loop) ? NULL : CFRunLoopCopyCurrentMode(watch->loop);
     bool result = mode && CFRunLoopContainsSource(watch->loop, watch->source, mode);
 
-    if (mode) {
-        CFRelease(mode);
-    }
+    object_release_if_any(mode);
     return result;
 }
 
@@ -233,9 +231,7 @@ NOT_CHECKED static void release_watch(const void *info)
 {
     struct owner_watch *watch = (struct owner_watch *)(uintptr_t)info;
 
-    if (watch->due) {
-        object_release(watch->due);
-    }
+    object_release_if_any(watch->due);
     object_release(watch->loop);
     free(watch);
 }

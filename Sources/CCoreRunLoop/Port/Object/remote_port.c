@@ -172,8 +172,6 @@ NOT_CHECKED CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const 
         port_table_add(port);
     }
     port_table_end_creation();
-    if (owner) {
-        object_release(owner);
-    }
+    object_release_if_any(owner);
     return port;
 }

@@ -301,9 +301,7 @@ CFMutableArrayRef CFArrayCreateMutableCopy(CFAllocatorRef allocator, CFIndex cap
     struct array *copy = create_mutable(allocator, capacity, &original->callbacks);
 
     if (copy == NULL || !reserve(copy, original->count)) {
-        if (copy != NULL) {
-            object_release(copy);
-        }
+        object_release_if_any(copy);
         return NULL;
     }
     for (CFIndex i = 0; i < original->count; i++) {

@@ -27,9 +27,7 @@ CFStringRef CFStringCreateByCombiningStrings(CFAllocatorRef allocator, CFArrayRe
         is_done = (i == 0 || append_string(built, separator, function)) && append_string(built, CFArrayGetValueAtIndex(array, i), function);
     }
     CFStringRef created = is_done ? CFStringCreateCopy(allocator, built) : NULL;
-    if (built != NULL) {
-        CFRelease(built);
-    }
+    object_release_if_any(built);
     return created;
 }
 
@@ -62,8 +60,6 @@ CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef allocator, CFSt
     if (is_done && append_part(parts, allocator, &view, start, view.length)) {
         return parts;
     }
-    if (parts != NULL) {
-        CFRelease(parts);
-    }
+    object_release_if_any(parts);
     return NULL;
 }

@@ -104,6 +104,14 @@ static inline bool object_is_wide_literal(CFTypeRef object)
 void object_retain(const void *object);
 void object_release(const void *object);
 
+/* CFRelease of what may be NULL. */
+static inline void object_release_if_any(CFTypeRef object)
+{
+    if (object) {
+        CFRelease(object);
+    }
+}
+
 /* Retains unless the count has come to 0 already: for weak references, under the lock that the finalizer takes to clear them. */
 bool object_try_retain(const void *object);
 

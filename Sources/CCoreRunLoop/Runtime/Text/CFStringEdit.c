@@ -89,12 +89,8 @@ CFIndex CFStringFindAndReplace(CFMutableStringRef text, CFStringRef wanted, CFSt
     } else {
         string_log_no_memory(false);
     }
-    if (wanted_copy != NULL) {
-        CFRelease(wanted_copy);
-    }
-    if (replacement_copy != NULL) {
-        CFRelease(replacement_copy);
-    }
+    object_release_if_any(wanted_copy);
+    object_release_if_any(replacement_copy);
     return count;
 }
 
@@ -140,9 +136,7 @@ void CFStringPad(CFMutableStringRef text, CFStringRef padding, CFIndex length, C
     }
     CFStringRef copy = CFStringCreateCopy(NULL, padding);
     string_log_no_memory(copy != NULL && pad(text, copy, length, index));
-    if (copy != NULL) {
-        CFRelease(copy);
-    }
+    object_release_if_any(copy);
 }
 
 /* Leaves only a part of a text, which needs no memory. */

@@ -49,9 +49,7 @@ static CFStringRef copy_allocator_description(CFTypeRef object)
     CFStringRef info = context.copyDescription != NULL ? context.copyDescription(context.info) : NULL;
     CFStringRef words = info != NULL ? CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFAllocator %p>{info = %@}"), object, info)
                                      : CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFAllocator %p>{info = %p}"), object, context.info);
-    if (info != NULL) {
-        CFRelease(info);
-    }
+    object_release_if_any(info);
     return words;
 }
 

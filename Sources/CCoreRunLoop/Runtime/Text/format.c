@@ -287,9 +287,7 @@ static bool append_object(CFMutableStringRef string, const struct conversion *co
     }
     CFStringRef words = description_copy_text(object);
     bool is_done = words != NULL && append_string(string, conversion, words);
-    if (words != NULL) {
-        object_release(words);
-    }
+    object_release_if_any(words);
     return is_done;
 }
 

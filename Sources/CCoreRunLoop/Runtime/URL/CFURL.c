@@ -118,9 +118,7 @@ CFURLRef CFURLCreateAbsoluteURLWithBytes(CFAllocatorRef allocator, const UInt8 *
     (void)useCompatibilityMode;
     CFURLRef relative = create_with_bytes(allocator, bytes, length, encoding, baseURL, "CFURLCreateAbsoluteURLWithBytes");
     CFURLRef absolute = relative != NULL ? CFURLCopyAbsoluteURL(relative) : NULL;
-    if (relative != NULL) {
-        CFRelease(relative);
-    }
+    object_release_if_any(relative);
     return absolute;
 }
 

@@ -65,9 +65,7 @@ static CFURLRef create(CFAllocatorRef allocator, const UInt8 *path, CFIndex leng
     }
     const struct url *current = create_current_directory(allocator);
     const struct url *url = current != NULL ? create_with_path(allocator, path, (size_t)length, is_directory, current) : NULL;
-    if (current != NULL) {
-        object_release(current);
-    }
+    object_release_if_any(current);
     return url_reference(url);
 }
 
@@ -141,8 +139,6 @@ Boolean CFURLGetFileSystemRepresentation(CFURLRef reference, Boolean resolveAgai
     }
     const struct url *absolute = url_copy_absolute(kCFAllocatorSystemDefault, url);
     bool is_written = absolute != NULL && write_path(absolute, buffer, maxBufferLength);
-    if (absolute != NULL) {
-        object_release(absolute);
-    }
+    object_release_if_any(absolute);
     return is_written;
 }

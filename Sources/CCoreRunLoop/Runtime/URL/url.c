@@ -11,15 +11,9 @@ static void finalize(CFTypeRef object)
 {
     const struct url *url = object;
 
-    if (url->string != NULL) {
-        CFRelease(url->string);
-    }
-    if (url->given != NULL) {
-        CFRelease(url->given);
-    }
-    if (url->base != NULL) {
-        object_release(url->base);
-    }
+    object_release_if_any(url->string);
+    object_release_if_any(url->given);
+    object_release_if_any(url->base);
 }
 
 static Boolean equal(CFTypeRef one, CFTypeRef other)

@@ -37,12 +37,8 @@ static void finalize(CFTypeRef object)
 {
     const struct error *error = object;
 
-    if (error->domain != NULL) {
-        CFRelease(error->domain);
-    }
-    if (error->user_info != NULL) {
-        CFRelease(error->user_info);
-    }
+    object_release_if_any(error->domain);
+    object_release_if_any(error->user_info);
 }
 
 static Boolean equal(CFTypeRef one, CFTypeRef other)
@@ -94,20 +90,13 @@ static CFStringRef copy_reason(const struct error *error)
     return reason != NULL ? reason : create_known_reason(error);
 }
 
-static void release_text(CFStringRef text)
-{
-    if (text != NULL) {
-        CFRelease(text);
-    }
-}
-
 /* Releases the texts. The format has a place for `other` unless that is NULL. */
 static CFStringRef join(CFStringRef format, CFStringRef text, CFStringRef other)
 {
     CFStringRef joined = CFStringCreateWithFormat(NULL, NULL, format, text, other);
 
-    release_text(text);
-    release_text(other);
+    object_release_if_any(text);
+    object_release_if_any(other);
     return joined;
 }
 
@@ -120,7 +109,7 @@ static CFStringRef create_code_description(const struct error *error)
                             : CFStringCreateWithFormat(NULL, NULL, CFSTR("The operation couldn\u2019t be completed. (%@ error %ld.)"),
                                                        error->domain, (long)error->code);
 
-    release_text(meaning);
+    object_release_if_any(meaning);
     return words;
 }
 
@@ -174,7 +163,7 @@ static CFStringRef copy_description(CFTypeRef object)
     CFStringRef text = copy_quoted_text(error);
     CFStringAppendFormat(words, NULL, CFSTR("Error Domain=%@ Code=%ld \"%@\""), error->domain, (long)error->code,
                          text != NULL ? text : CFSTR("(null)"));
-    release_text(text);
+    object_release_if_any(text);
     if (CFDictionaryGetCount(error->user_info) > 0) {
         CFStringAppend(words, CFSTR(" UserInfo={"));
         CFDictionaryApplyFunction(error->user_info, append_entry, words);
@@ -204,9 +193,7 @@ static CFErrorRef create(CFAllocatorRef allocator, CFErrorDomain domain, CFIndex
     struct error *error = user_info != NULL ? object_create(allocator, &error_class, sizeof *error) : NULL;
 
     if (error == NULL) {
-        if (user_info != NULL) {
-            CFRelease(user_info);
-        }
+        object_release_if_any(user_info);
         return NULL;
     }
     error->user_info = user_info;

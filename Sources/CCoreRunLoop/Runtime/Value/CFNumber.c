@@ -187,9 +187,7 @@ static CFStringRef copy_description(CFTypeRef object)
                                                                 (long)((const struct number *)object)->type)
                                      : NULL;
 
-    if (text != NULL) {
-        CFRelease(text);
-    }
+    object_release_if_any(text);
     return words;
 }
 

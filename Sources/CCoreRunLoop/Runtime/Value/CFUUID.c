@@ -46,9 +46,7 @@ static CFStringRef copy_description(CFTypeRef object)
     CFStringRef text = create_text(NULL, object);
     CFStringRef words = text != NULL ? CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFUUID %p> %@"), object, text) : NULL;
 
-    if (text != NULL) {
-        CFRelease(text);
-    }
+    object_release_if_any(text);
     return words;
 }
 

@@ -77,9 +77,7 @@ static CFErrorRef copy_tls_error(struct stream *s, CFStreamError error)
     CFErrorRef copy =
         CFErrorCreateWithUserInfoKeysAndValues(object_allocator(s), domain_of(error), error.error, &key, &reason, reason != NULL);
 
-    if (reason) {
-        CFRelease(reason);
-    }
+    object_release_if_any(reason);
     return copy;
 }
 

@@ -45,9 +45,7 @@ static bool is_of_file(CFURLRef url)
     CFStringRef scheme = CFURLCopyScheme(url);
     bool answer = scheme && CFStringCompare(scheme, CFSTR("file"), kCFCompareCaseInsensitive) == kCFCompareEqualTo;
 
-    if (scheme) {
-        CFRelease(scheme);
-    }
+    object_release_if_any(scheme);
     return answer;
 }
 
@@ -135,9 +133,7 @@ void CFStreamCreatePairWithSocketToHost(CFAllocatorRef alloc, CFStringRef host, 
         create_pair(alloc, &terms, readStream, writeStream);
         CFRelease(terms.host);
     }
-    if (terms.addresses) {
-        CFRelease(terms.addresses);
-    }
+    object_release_if_any(terms.addresses);
 }
 
 void CFStreamCreatePairWithPeerSocketSignature(CFAllocatorRef alloc, const CFSocketSignature *signature, CFReadStreamRef *readStream,
@@ -158,7 +154,5 @@ void CFStreamCreatePairWithPeerSocketSignature(CFAllocatorRef alloc, const CFSoc
         create_pair(alloc, &terms, readStream, writeStream);
         CFRelease(terms.addresses);
     }
-    if (address) {
-        CFRelease(address);
-    }
+    object_release_if_any(address);
 }

@@ -28,9 +28,7 @@ static bool keep_settings(struct stream_connection *c, CFDictionaryRef settings)
         c->security = settings ? CFRetain(settings) : NULL;
     }
     connection_unlock(c);
-    if (given_up) {
-        CFRelease(given_up);
-    }
+    object_release_if_any(given_up);
     return is_kept;
 }
 
@@ -81,9 +79,7 @@ static bool set_security(struct stream *s, CFDictionaryRef settings)
         refuse_to_open(c);
         fault_log_once(&logged, "a stream is to have TLS: link libcorerunloop-net (pkg-config corerunloop-net)");
     }
-    if (settings) {
-        CFRelease(settings);
-    }
+    object_release_if_any(settings);
     return is_set;
 }
 

@@ -122,13 +122,6 @@ static void leave(struct stream *s)
     close_if_open(leftovers.watched);
 }
 
-static void release_if_any(CFTypeRef object)
-{
-    if (object) {
-        CFRelease(object);
-    }
-}
-
 /* No stream refers to the connection (NOT_CHECKED). Freeing the query waits for its completion, which may be using the connection. */
 NOT_CHECKED static void free_connection(struct stream_connection *c)
 {
@@ -136,9 +129,9 @@ NOT_CHECKED static void free_connection(struct stream_connection *c)
     if (c->query) {
         connection_network()->freeQuery(c->query);
     }
-    release_if_any(c->addresses);
-    release_if_any(c->security);
-    release_if_any(c->host);
+    object_release_if_any(c->addresses);
+    object_release_if_any(c->security);
+    object_release_if_any(c->host);
     free(c);
 }
 

@@ -65,9 +65,7 @@ CFStringRef stream_client_describe(struct stream *s)
                                      description ? description : CFSTR(""), shown_bits(&events, names, client->events),
                                      shown_callout(&callout, (void (*)(void))client->callback.reader));
     }
-    if (description) {
-        CFRelease(description);
-    }
+    object_release_if_any(description);
     stream_client_release(client);
     return text;
 }

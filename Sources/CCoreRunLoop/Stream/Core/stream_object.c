@@ -50,9 +50,7 @@ static CFStringRef copy_description(CFTypeRef object)
                                     s->object.isa->name, object, name_of_status(status), (int)error.error, (long)error.domain,
                                     client ? client : CFSTR(""), (unsigned)modes, descriptor >= 0 ? ", descriptor = " : "",
                                     descriptor >= 0 ? shown_descriptor(&shown, descriptor) : "");
-    if (client) {
-        CFRelease(client);
-    }
+    object_release_if_any(client);
     return text;
 }
 

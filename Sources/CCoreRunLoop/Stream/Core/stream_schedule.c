@@ -46,9 +46,7 @@ static CFStringRef describe_link(const void *info)
     struct stream *s = retain_stream((struct stream_link *)(uintptr_t)info);
     CFStringRef text = s ? CFCopyDescription(s) : NULL;
 
-    if (s) {
-        object_release(s);
-    }
+    object_release_if_any(s);
     return text;
 }
 
@@ -75,12 +73,8 @@ EXCLUDES(the_item_lock) static bool is_in_running_mode(struct stream *s)
     source = retain_source(s);
     stream_unlock(s);
     answer = source && mode && CFRunLoopContainsSource(loop, source, mode);
-    if (source) {
-        object_release(source);
-    }
-    if (mode) {
-        CFRelease(mode);
-    }
+    object_release_if_any(source);
+    object_release_if_any(mode);
     return answer;
 }
 
@@ -245,19 +239,13 @@ static void settle_source(void *info, CFRunLoopRef loop, CFStringRef mode)
 
     while (source && (source != settled || is_in != was_in)) {
         (is_in ? CFRunLoopAddSource : CFRunLoopRemoveSource)(loop, source, mode);
-        if (settled) {
-            object_release(settled);
-        }
+        object_release_if_any(settled);
         settled = source;
         was_in = is_in;
         source = source_for(s, loop, mode, &is_in);
     }
-    if (source) {
-        object_release(source);
-    }
-    if (settled) {
-        object_release(settled);
-    }
+    object_release_if_any(source);
+    object_release_if_any(settled);
 }
 
 /* Whether the stream is in modes without a source for its descriptor. */

@@ -62,9 +62,7 @@ static void finalize_reader(struct stream *s)
     if (reader->bytes) {
         CFAllocatorDeallocate(reader->deallocator, (void *)(uintptr_t)reader->bytes);
     }
-    if (reader->deallocator) {
-        CFRelease(reader->deallocator);
-    }
+    object_release_if_any(reader->deallocator);
 }
 
 static const struct stream_kind reader_kind = {
