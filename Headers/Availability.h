@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * What declarations say of Apple's releases. That has no meaning here, and so no release is named: the macros accept their arguments and
- * expand to nothing, and a comparison of MAC_OS_X_VERSION_MAX_ALLOWED or the like is one of names that are not defined.
+ * What declarations say of Apple's releases, which has no meaning here: the macros accept their arguments and expand to nothing. No release
+ * has a constant, so the preprocessor compares MAC_OS_X_VERSION_MAX_ALLOWED with MAC_OS_X_VERSION_10_13 as 0 with 0.
  */
 
 #if !defined(__AVAILABILITY__)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * The older name of Availability.h. Of Apple's releases none is named here.
+ * The older name of Availability.h, where no release of Apple's has a constant either.
  */
 
 #if !defined(__AVAILABILITYMACROS__)

@@ -89,8 +89,8 @@ typedef struct {
 /** How a child ended, and what it used. */
 typedef struct {
     CFIndex version; /**< 0. */
-    /** The status of waitpid, for WIFEXITED and the other macros. -1: nobody knows, as the program ignores SIGCHLD, has waited, or is the
-     * child of a fork, for which all that its parent started has ended. */
+    /** The status of waitpid, for WIFEXITED and the other macros. -1: nobody knows, as the program ignores SIGCHLD or has waited itself. In
+     * the child of a fork all that its parent has started counts as ended, with -1. */
     int waitStatus;
     struct rusage usage; /**< Of the child and of those that it has waited for; zeros if the status is -1. */
 } CRLChildEnd;
@@ -159,7 +159,7 @@ CF_EXPORT int CRLChildTakeDescriptor(CRLChildRef child, int number) CRL_LINK(CRL
  * Has the end of the child told in a mode of a loop; kCFRunLoopCommonModes is one. A child that has ended already counts.
  *
  * A scheduled child keeps the loop's run alive, and itself, until the end was told.
- * Threads: any. The thread of the loop ends only after that, or after CRLChildUnscheduleFromRunLoop.
+ * Threads: any. Let the thread of the loop end only after the end was told, or after CRLChildUnscheduleFromRunLoop: else the child is lost.
  * Errors: false when it is scheduled on another loop, and without memory or descriptors. True, and nothing happens, after the end was told.
  */
 CF_EXPORT Boolean CRLChildScheduleWithRunLoop(CRLChildRef child, CFRunLoopRef loop, CFRunLoopMode mode)

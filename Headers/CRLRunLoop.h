@@ -172,7 +172,8 @@ typedef void (*CRLStallCallBack)(const CRLStall *stall, void *info);
  * The first loop that is watched has the library begin a thread, and take SIGURG if it has no handler yet. A timer sends this
  * signal to a stuck thread, where it may end calls such as poll and nanosleep early with EINTR. Four system calls at each sleep that
  * callouts precede set that timer and silence it. A program that takes the signal after that, or blocks it in a thread with a loop, is told
- * by one line that stalls are not told meanwhile. If it resets all its signals, the library takes this one back.
+ * by one line that stalls are not told meanwhile. From a program that has only reset its signals, or ignores them,
+ * the library takes SIGURG back.
  * Ownership: `release`, if not NULL, is called with `info` exactly once: when the function is called again, when the loop's thread ends, or
  * at once if the request is refused. It is not called during a call of `callback`. It may be called on the library's thread.
  * Threads: any; takes effect with the loop's next callout. The child of a fork watches the same loop.
@@ -185,7 +186,7 @@ CF_EXPORT Boolean CRLRunLoopSetStallHandler(CFRunLoopRef rl, CFTimeInterval seco
 
 /* Statistics */
 
-/** What a loop has done since it is counted. Numbers and seconds only grow, but `queued`. */
+/** What a loop has done since it is counted. All but `queued` only grow. */
 typedef struct {
     CFIndex version; /**< 0, which the caller sets. */
     uint64_t passes; /**< Passes that have begun. */
@@ -195,8 +196,8 @@ typedef struct {
     CFTimeInterval busy; /**< Seconds awake in runs, up to now. */
     CFTimeInterval longest; /**< Seconds that the longest callout took; one that has not ended does not count. */
     const void *longestFunction; /**< The program's function of that callout. NULL: none has ended. */
-    CFTimeInterval late; /**< Seconds by which all those timers together were late. */
-    CFTimeInterval latest; /**< Seconds by which the latest one was late. */
+    CFTimeInterval late; /**< The sum of the seconds by which fired timers were late. */
+    CFTimeInterval latest; /**< The most seconds by which a fired timer was late. */
     CFIndex queued; /**< Blocks that waited when the last pass began. */
 } CRLStatistics;
 

@@ -18,7 +18,7 @@
  *
  * A file that is no property list of a dictionary, is not regular or has more than 64 MiB counts as empty, with a line on stderr. When it
  * is to be written, it is kept under the name with `.damaged-1`, `-2` ... behind it. One that cannot be read is never overwritten. A link
- * to a file stays, and the file is written; to a damaged one, or to a device, the link is what is kept and replaced.
+ * to such a dictionary stays, and the file that it leads to is written. A link to anything else is itself kept so, and replaced.
  */
 
 #if !defined(__COREFOUNDATION_CFPREFERENCES__)

@@ -57,7 +57,7 @@ CF_EXPORT Boolean CFPropertyListIsValid(CFPropertyListRef plist, CFPropertyListF
  * Creates a copy of a tree, with new containers all the way down.
  *
  * `allocator` is NULL for the default. `mutabilityOption` is one of CFPropertyListMutabilityOptions. A container that occurs several times
- * does so in a copy that cannot be changed, too; in another one each of them is of its own.
+ * is one object in a copy that cannot be changed, too. In a copy that can be changed, each occurrence is an object of its own.
  * Ownership: the caller releases the copy. What cannot be changed may be the same object in both.
  * Threads: any.
  * Errors: NULL when the tree is not valid and when there is no memory.

@@ -11,8 +11,8 @@
  * A path in an event begins as the program gave it. Without kFSEventStreamCreateFlagFileEvents it is that of a folder, with "/" at its end,
  * in which something happened. With the flag it is that of the file or folder itself. Several events of a path are told as one, with the
  * flags of all. A folder that was moved or renamed is told alone (kFSEventStreamEventFlagItemRenamed), with its old and its new path, and
- * what is in it is not. As flags add up, a program looks at what is there now. Without the flag a folder that comes is told itself, too,
- * with kFSEventStreamEventFlagMustScanSubDirs if it was moved here from where nothing is watched.
+ * what is in it is not. As flags add up, a program looks at what is there now. Without the flag a new folder has an event of its own
+ * besides that of the folder around it; one that was moved in has kFSEventStreamEventFlagMustScanSubDirs then.
  *
  * What could not be followed is told as kFSEventStreamEventFlagMustScanSubDirs: the kernel's queue was full, or there was no memory (the
  * path is one of those given), or the user has no watch left for a folder (the path is the folder around it; later changes in that folder

@@ -263,7 +263,7 @@ static bool list_name(void *info, const char *name, unsigned char type)
     return true;
 }
 
-/* Of a folder in its own right; to whom files are told, it was told as one of the folder around it. */
+/* An event of the folder itself, in streams of folder events. Streams of file events have told it as a name in the folder around it. */
 static void tell_new_folder(struct watch_tree *tree, const struct watch_node *node, FSEventStreamEventFlags flags)
 {
     if (!tree->tells_files) {
@@ -281,7 +281,7 @@ static void list_node(struct listing *listing)
         return;
     }
     if (listing->kind == scan_all) {
-        tell_new_folder(tree, listing->node, 0); /* what was in it, and has gone before it was watched, is not found */
+        tell_new_folder(tree, listing->node, 0); /* the program may know of files that have gone before the folder was watched */
     }
     tree->stamp++;
     result = notify_kernel.folder_list(listing->folder, list_name, listing);
@@ -329,7 +329,7 @@ void watch_tree_look(struct watch_tree *tree, struct watch_node *node, const cha
     (void)notify_kernel.close(folder);
     if (placing == placed_new) {
         watch_tree_scan(tree, child, kind, false);
-        if (kind == scan_quiet) { /* it may be one that was here before, and has changed elsewhere */
+        if (kind == scan_quiet) { /* the program may know this folder from before it was moved away, and it may have changed elsewhere */
             tell_new_folder(tree, child, kFSEventStreamEventFlagMustScanSubDirs);
         }
     }
