@@ -80,12 +80,12 @@ VALGRIND_EXCEPT := test_harness nth_failure descriptors_that_really_run_out a_re
 VALGRIND_NOISE := ^--[0-9]+-- (WARNING: unhandled|You may|Read the|Nevertheless|it at http)
 # The tests of the bridge start servers and wait for them, with limits that valgrind does not keep.
 VALGRIND_RUNNERS := $(patsubst %,$(B)/run-tests-%,$(filter-out nats,$(TESTED_ADD_ONS)))
+# Runs the programs, with flags, until one fails. Then what valgrind says of it is shown.
+run_valgrind = $(Q)rm -rf $(B)/valgrind && mkdir -p $(B)/valgrind && for runner in $(1); do \
+	$(VALGRIND) --log-file=$(B)/valgrind/%p $$runner --time-factor 30 --jobs $(TEST_JOBS) $(2) || \
+	{ cat $(B)/valgrind/* | grep -vE '$(VALGRIND_NOISE)'; exit 1; }; done
 valgrind: $(RUNNER) $(VALGRIND_RUNNERS)
-	$(Q)rm -rf $(B)/valgrind && mkdir -p $(B)/valgrind
-	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) $(VALGRIND_EXCEPT:%=--exclude %) $(TEST_FLAGS) && \
-	(for runner in $(VALGRIND_RUNNERS); do \
-	$(VALGRIND) --log-file=$(B)/valgrind/%p $$runner --time-factor 30 --jobs $(TEST_JOBS) $(VALGRIND_EXCEPT:%=--exclude %) || exit 1; done) || \
-	{ cat $(B)/valgrind/* | grep -vE '$(VALGRIND_NOISE)'; exit 1; }
+	$(call run_valgrind,$^,$(VALGRIND_EXCEPT:%=--exclude %) $(TEST_FLAGS))
 
 # The excluded tests limit the size of files or memory, which would also stop the forked children from writing their counters. With gcc the tests
 # of the n-th failure have the same problem.
@@ -124,6 +124,10 @@ SOAK += stress failures
 soak-stress_NEEDS = $(RUNNER) $(if $(HAS_net),$(net_RUNNER))
 soak-stress = $(Q)for runner in $(soak-stress_NEEDS); do $$runner --soak --filter stress_ --jobs 1 || exit 1; done
 soak-failures_NEEDS = $(RUNNER) $(ADD_ONS:%=$(B)/run-tests-%)
-soak-failures = $(Q)for runner in $(soak-failures_NEEDS); do $$runner --soak --filter nth_failure_ --jobs $(TEST_JOBS) || exit 1; done
+# Those of the add-on libraries once more under valgrind, which has time for them here.
+define soak-failures
+	$(Q)for runner in $(soak-failures_NEEDS); do $$runner --soak --filter nth_failure_ --jobs $(TEST_JOBS) || exit 1; done
+	$(call run_valgrind,$(VALGRIND_RUNNERS),--filter nth_failure_)
+endef
 
 -include $(TEST_OBJECTS:.o=.d)
