@@ -7,6 +7,7 @@
  *
  * Each program is a process of its own: nats-server, two bridges, and for either way a receiver and this sender.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <nats/nats.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,6 +41,21 @@ static _Noreturn void fail_with(const char *why)
 {
     (void)fprintf(stderr, "bridge: %s\n", why);
     exit(1);
+}
+
+/* A port of loopback that nobody has at the moment. */
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (descriptor < 0 || bind(descriptor, (const struct sockaddr *)&address, size) != 0 ||
+        getsockname(descriptor, (struct sockaddr *)&address, &size) != 0) {
+        fail_with("there is no port for the server");
+    }
+    (void)close(descriptor);
+    return ntohs(address.sin_port);
 }
 
 /* ---- processes ---- */
@@ -296,7 +313,7 @@ int main(int word_count, char **words)
     if (word_count < 2 || !mkdtemp(folder)) {
         return 2;
     }
-    (void)snprintf(number, sizeof number, "%d", 20000 + getpid() % 20000);
+    (void)snprintf(number, sizeof number, "%d", free_port());
     (void)snprintf(url, sizeof url, "nats://127.0.0.1:%s", number);
     (void)mkdir(path_of("here"), 0700);
     (void)mkdir(path_of("there"), 0700);
