@@ -34,10 +34,10 @@ def c_folders():
 
 
 class Declaration:
-    """A declaration: its text on one line, its name and kind, the comment above it or None, and its name in CRL_LINK or None."""
+    """A declaration: its source, its text on one line, its name and kind, the comment above it or None, and its name in CRL_LINK or None."""
 
     def __init__(self, header, line, text, comment, conditions):
-        self.header, self.line, self.comment, self.conditions = header, line, comment, conditions
+        self.header, self.line, self.source, self.comment, self.conditions = header, line, text, comment, conditions
         self.text = re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", " ", text, flags=re.S)).strip()
         link = re.search(r"CRL_LINK\((\w+)\)", self.text)
         self.link = link.group(1) if link else None
