@@ -147,6 +147,7 @@ void heap_remove(struct heap *heap, struct heap_node *node)
     invariant(index < heap->count);
     invariant(heap->entries[index].node == node); /* H2; also, the node is in this heap and in no other */
     heap->count--;
+    heap->entries[heap->count].node = NULL; /* a leak checker would find a forgotten node there */
     node->index = heap_nowhere;
     fetch_last(heap);
     if (last.node != node) {
