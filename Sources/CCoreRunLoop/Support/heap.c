@@ -19,7 +19,7 @@ static bool is_before(const struct heap_entry *one, const struct heap_entry *oth
 
 static void place(struct heap *heap, uint32_t index, struct heap_entry entry)
 {
-    heap->entries[index] = entry;
+    heap->block->entries[index] = entry;
     entry.node->index = index; /* H2 */
 }
 
@@ -28,10 +28,10 @@ static void sift_up(struct heap *heap, uint32_t index, struct heap_entry entry)
     while (index > 0) {
         uint32_t parent = (index - 1) / heap_arity;
 
-        if (!is_before(&entry, &heap->entries[parent])) {
+        if (!is_before(&entry, &heap->block->entries[parent])) {
             break;
         }
-        place(heap, index, heap->entries[parent]);
+        place(heap, index, heap->block->entries[parent]);
         index = parent;
     }
     place(heap, index, entry);
@@ -68,7 +68,7 @@ static void sift_down(struct heap *heap, uint32_t index, struct heap_entry entry
         if (begin >= heap->count) {
             break;
         }
-        children = &heap->entries[begin];
+        children = &heap->block->entries[begin];
         child = begin + heap_arity <= heap->count ? first_of_four(children) : first_of_some(children, heap->count - (uint32_t)begin);
         if (!is_before(&children[child], &entry)) {
             break;
@@ -82,22 +82,11 @@ static void sift_down(struct heap *heap, uint32_t index, struct heap_entry entry
 /* Puts `entry` where it belongs, `index` being the hole. */
 static void settle(struct heap *heap, uint32_t index, struct heap_entry entry)
 {
-    if (index > 0 && is_before(&entry, &heap->entries[(index - 1) / heap_arity])) {
+    if (index > 0 && is_before(&entry, &heap->block->entries[(index - 1) / heap_arity])) {
         sift_up(heap, index, entry);
     } else {
         sift_down(heap, index, entry);
     }
-}
-
-/*
- * Entries that are left free at the beginning of the block, so that the four children of an entry stand in one cache line: malloc's large
- * blocks begin 16 bytes after one.
- */
-enum { free_entries = 2 };
-
-static struct heap_entry *block_of(const struct heap *heap)
-{
-    return heap->entries ? heap->entries - free_entries : NULL;
 }
 
 /* At least as many, half as large again each time; 0 if there are not so many numbers. */
@@ -114,12 +103,12 @@ static uint32_t next_capacity(uint32_t capacity, uint32_t needed)
 bool heap_grow(struct heap *heap, uint32_t capacity)
 {
     uint32_t grown = next_capacity(heap->capacity, capacity);
-    struct heap_entry *block = grown ? realloc(block_of(heap), ((size_t)grown + free_entries) * sizeof *block) : NULL;
+    struct heap_block *block = grown ? realloc(heap->block, sizeof *block + (size_t)grown * sizeof block->entries[0]) : NULL;
 
     if (!block) {
         return false;
     }
-    heap->entries = block + free_entries;
+    heap->block = block;
     heap->capacity = grown;
     return true;
 }
@@ -135,19 +124,19 @@ void heap_push(struct heap *heap, struct heap_node *node, int64_t key)
 static void fetch_last(const struct heap *heap)
 {
     if (heap->count > 0) {
-        __builtin_prefetch(&heap->entries[heap->count - 1].node->index, 1);
+        __builtin_prefetch(&heap->block->entries[heap->count - 1].node->index, 1);
     }
 }
 
 void heap_remove(struct heap *heap, struct heap_node *node)
 {
     uint32_t index = node->index;
-    struct heap_entry last = heap->entries[heap->count - 1];
+    struct heap_entry last = heap->block->entries[heap->count - 1];
 
     invariant(index < heap->count);
-    invariant(heap->entries[index].node == node); /* H2; also, the node is in this heap and in no other */
+    invariant(heap->block->entries[index].node == node); /* H2; also, the node is in this heap and in no other */
     heap->count--;
-    heap->entries[heap->count].node = NULL; /* a leak checker would find a forgotten node there */
+    heap->block->entries[heap->count].node = NULL; /* a leak checker would find a forgotten node there */
     node->index = heap_nowhere;
     fetch_last(heap);
     if (last.node != node) {
@@ -158,12 +147,12 @@ void heap_remove(struct heap *heap, struct heap_node *node)
 void heap_change_key(struct heap *heap, struct heap_node *node, int64_t key)
 {
     invariant(node->index < heap->count);
-    invariant(heap->entries[node->index].node == node); /* H2 */
+    invariant(heap->block->entries[node->index].node == node); /* H2 */
     settle(heap, node->index, (struct heap_entry){key, node});
 }
 
 void heap_free(struct heap *heap)
 {
-    free(block_of(heap));
+    free(heap->block);
     *heap = (struct heap){0};
 }

@@ -31,8 +31,17 @@ struct heap_entry {
     struct heap_node *node;
 };
 
+/*
+ * Entries are left free at its beginning, so that the four children of an entry stand in one cache line: malloc's large blocks begin 16 bytes
+ * after one.
+ */
+struct heap_block {
+    struct heap_entry free_entries[2];
+    struct heap_entry entries[];
+};
+
 struct heap {
-    struct heap_entry *entries; /* some way into their block, see heap.c */
+    struct heap_block *block; /* NULL: capacity is 0 */
     uint32_t count;
     uint32_t capacity;
 };
@@ -66,7 +75,7 @@ void heap_change_key(struct heap *heap, struct heap_node *node, int64_t key);
 
 static inline int64_t heap_key(const struct heap *heap, const struct heap_node *node)
 {
-    return heap->entries[node->index].key;
+    return heap->block->entries[node->index].key;
 }
 
 void heap_free(struct heap *heap);

@@ -36,7 +36,8 @@ static bool is_before(const struct heap_entry *one, const struct heap_entry *oth
 static void expect_heap(const struct heap *heap)
 {
     for (uint32_t i = 0; i < heap->count; i++) {
-        if (heap->entries[i].node->index != i || (i > 0 && is_before(&heap->entries[i], &heap->entries[(i - 1) / heap_arity]))) {
+        if (heap->block->entries[i].node->index != i ||
+            (i > 0 && is_before(&heap->block->entries[i], &heap->block->entries[(i - 1) / heap_arity]))) {
             FAIL("the heap is out of order");
         }
     }
@@ -47,7 +48,7 @@ TEST(an_empty_heap_needs_nothing, "")
     struct heap heap = {NULL, 0, 0};
 
     EXPECT(heap_reserve(&heap, 0));
-    EXPECT(heap.entries == NULL);
+    EXPECT(heap.block == NULL);
     heap_free(&heap);
     EXPECT(heap_reserve(&heap, 1));
     EXPECT(heap.capacity >= 1);
@@ -71,9 +72,10 @@ TEST(a_heap_gives_keys_in_order, "132")
     }
     expect_heap(&heap);
     while (heap.count > 0) {
-        EXPECT(heap.entries[0].key >= last);
-        last = heap.entries[0].key;
-        heap_remove(&heap, heap.entries[0].node);
+        EXPECT(heap.block->entries[0].key >= last);
+        last = heap.block->entries[0].key;
+        heap_remove(&heap, heap.block->entries[0].node);
+        EXPECT(heap.block->entries[heap.count].node == NULL);
     }
     heap_free(&heap);
 }
@@ -91,8 +93,8 @@ TEST(equal_keys_leave_in_order_of_their_numbers, "134")
         heap_push(&heap, &items[i].node, 42);
     }
     for (uint64_t i = 0; i < count; i++) {
-        EXPECT_EQ(heap.entries[0].node->sequence, i);
-        heap_remove(&heap, heap.entries[0].node);
+        EXPECT_EQ(heap.block->entries[0].node->sequence, i);
+        heap_remove(&heap, heap.block->entries[0].node);
     }
     heap_free(&heap);
 }
@@ -103,7 +105,7 @@ static void expect_keys_in_order(struct heap *heap)
     int64_t last = INT64_MIN;
 
     while (heap->count > 0) {
-        struct heap_node *first = heap->entries[0].node;
+        struct heap_node *first = heap->block->entries[0].node;
 
         EXPECT(heap_key(heap, first) >= last);
         last = heap_key(heap, first);
@@ -145,9 +147,9 @@ TEST(extreme_keys_are_keys, "113")
         heap_node_init(&items[i].node);
         heap_push(&heap, &items[i].node, keys[i]);
     }
-    EXPECT_EQ(heap.entries[0].key, INT64_MIN);
+    EXPECT_EQ(heap.block->entries[0].key, INT64_MIN);
     heap_change_key(&heap, &items[2].node, INT64_MAX);
-    EXPECT_EQ(heap.entries[0].key, -1);
+    EXPECT_EQ(heap.block->entries[0].key, -1);
     expect_heap(&heap);
     heap_free(&heap);
 }
@@ -198,7 +200,7 @@ TEST(random_histories_agree_with_a_plain_list, "128 131 T15")
         }
         expect_heap(&heap);
         (void)smallest(items, count, &first);
-        EXPECT(heap.count > 0 ? first == item_of(&heap.entries[0]) : first == NULL);
+        EXPECT(heap.count > 0 ? first == item_of(&heap.block->entries[0]) : first == NULL);
     }
     heap_free(&heap);
 }

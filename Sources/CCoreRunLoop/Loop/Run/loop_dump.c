@@ -122,7 +122,7 @@ REQUIRES(the_loop_lock) static void note_timer_of(struct look *look, CFRunLoopTi
 REQUIRES(the_loop_lock) static void note_timers(CFRunLoopRef loop, const struct mode *mode, struct look *look)
 {
     for (uint32_t i = 0; i < mode->timers.count; i++) {
-        note_timer_of(look, timer_of_node(mode->timers.entries[i].node));
+        note_timer_of(look, timer_of_node(mode->timers.block->entries[i].node));
     }
     for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer_outer(timer)) {
         const struct timer_member *member = timer_loop(timer) == loop ? timer_member_in(timer, mode) : NULL;

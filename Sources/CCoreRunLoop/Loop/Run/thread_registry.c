@@ -35,6 +35,8 @@
 #include "Support/invariant.h"
 
 static CFRunLoopRef limbo GUARDED_BY(&thread_loops.lock);
+/* Where the main loop's memory begins, for leak checkers: to those a pointer behind that is none. Guarded by the same lock. */
+static const void *volatile main_block;
 static _Atomic uint32_t mark_never_wiped = fork_mark_set;
 _Atomic(_Atomic uint32_t *) thread_registry_fork_mark = &mark_never_wiped; /* written once, if the kernel can wipe a word in children */
 static _Atomic(CFRunLoopRef) ended_loop; /* given to threads that have ended their own loop; made once, never freed */
@@ -404,6 +406,7 @@ NOT_CHECKED static CFRunLoopRef main_loop_made(void)
     loop = atomic_load_explicit(&thread_loops.main, memory_order_relaxed);
     if (!loop) {
         loop = made;
+        main_block = (const char *)loop - object_block_size(0);
         register_locked(loop);
         atomic_store_explicit(&thread_loops.main, loop, memory_order_release);
     }

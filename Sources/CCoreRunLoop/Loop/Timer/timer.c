@@ -264,7 +264,7 @@ REQUIRES(the_loop_lock) static bool move_wall_timers(CFRunLoopRef loop, const st
     bool has_moved = false;
 
     for (uint64_t i = 0; i < mode->timers.count; i++) {
-        has_moved |= timer_take_wall_instant(loop, timer_of_node(mode->timers.entries[i].node));
+        has_moved |= timer_take_wall_instant(loop, timer_of_node(mode->timers.block->entries[i].node));
     }
     return has_moved;
 }

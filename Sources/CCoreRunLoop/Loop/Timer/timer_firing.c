@@ -120,11 +120,11 @@ static uint32_t batch_collect(struct timer_batch *batch, const struct heap *heap
     uint32_t below[heap_arity];
     uint32_t one = no_entry;
 
-    if (index >= heap->count || heap->entries[index].key > now_ns || batch->is_cut) {
+    if (index >= heap->count || heap->block->entries[index].key > now_ns || batch->is_cut) {
         return no_entry;
     }
-    if (!only_key_is_due(&heap->entries[index], now_ns)) {
-        one = batch_append(batch, &heap->entries[index]);
+    if (!only_key_is_due(&heap->block->entries[index], now_ns)) {
+        one = batch_append(batch, &heap->block->entries[index]);
     }
     for (uint64_t i = 0; i < heap_arity; i++) {
         below[i] = batch_collect(batch, heap, child + i, now_ns);
@@ -404,7 +404,7 @@ CFRunLoopTimerRef timers_next(CFRunLoopRef loop, struct mode *mode)
     CFRunLoopTimerRef earliest;
 
     timers_apply_new_dates(mode);
-    earliest = mode->timers.count > 0 ? timer_of_entry(&mode->timers.entries[0]) : NULL;
+    earliest = mode->timers.count > 0 ? timer_of_entry(&mode->timers.block->entries[0]) : NULL;
     /* A timer in callout counts with the date that is being served (rule 123), which is in no heap. It wins against an equal date. */
     for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer_outer(timer)) {
         if (timer_loop(timer) == loop && timer_has(timer, timer_is_valid) && timer_member_in(timer, mode) &&

@@ -68,13 +68,13 @@ void timer_member_unqueue(struct timer_member *member)
 
 void timers_move_early_keys(struct mode *mode)
 {
-    while (mode->early_key_count > 0 && timer_key_is_early(mode->timers.entries[0].node)) {
-        struct heap_node *node = mode->timers.entries[0].node;
+    while (mode->early_key_count > 0 && timer_key_is_early(mode->timers.block->entries[0].node)) {
+        struct heap_node *node = mode->timers.block->entries[0].node;
 
-        invariant(mode->timers.entries[0].key <= timer_of_node(node)->fire_ns);
+        invariant(mode->timers.block->entries[0].key <= timer_of_node(node)->fire_ns);
         move_in_heap(container_of(node, struct timer_member, node), timer_of_node(node)->fire_ns);
     }
-    invariant(mode->timers.count == 0 || !timer_key_is_early(mode->timers.entries[0].node));
+    invariant(mode->timers.count == 0 || !timer_key_is_early(mode->timers.block->entries[0].node));
 }
 
 /* ---- the limit of a sleep ---- */
@@ -100,7 +100,7 @@ int64_t timers_limit(struct mode *mode)
     }
     timers_apply_new_dates(mode);
     if (mode->tolerant_count == 0) {
-        return heap->entries[0].key;
+        return heap->block->entries[0].key;
     }
     /*
      * Finds the earliest sum of a date and its tolerance, from the top of the heap down. A node whose date is later than the best limit so
@@ -109,7 +109,7 @@ int64_t timers_limit(struct mode *mode)
     open[open_count++] = 0;
     for (uint32_t visited = 0; open_count > 0; visited++) {
         uint32_t index = open[--open_count];
-        const struct heap_entry *entry = &heap->entries[index];
+        const struct heap_entry *entry = &heap->block->entries[index];
         uint64_t child = (uint64_t)index * heap_arity + 1;
 
         if (entry->key >= best) {
@@ -125,6 +125,6 @@ int64_t timers_limit(struct mode *mode)
             open[open_count++] = (uint32_t)child + i;
         }
     }
-    invariant(best >= heap->entries[0].key);
+    invariant(best >= heap->block->entries[0].key);
     return best;
 }

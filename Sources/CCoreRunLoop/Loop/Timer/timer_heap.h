@@ -55,11 +55,11 @@ REQUIRES(the_loop_lock) static inline void timers_apply_new_dates(struct mode *m
 /* Returns true if the earliest date of the mode is not later than `now_ns`. */
 REQUIRES(the_loop_lock) static inline bool timers_are_due(struct mode *mode, int64_t now_ns)
 {
-    if (mode->timers.count == 0 || mode->timers.entries[0].key > now_ns) {
+    if (mode->timers.count == 0 || mode->timers.block->entries[0].key > now_ns) {
         return false; /* keys are never later than dates, so this needs no new dates */
     }
     timers_apply_new_dates(mode);
-    return mode->timers.entries[0].key <= now_ns;
+    return mode->timers.block->entries[0].key <= now_ns;
 }
 
 /* Returns the latest instant at which to wake for the mode's timers, tolerances included; kernel_never if it has none. */

@@ -319,7 +319,7 @@ REQUIRES(the_loop_lock) static CFRunLoopTimerRef any_timer(CFRunLoopRef loop)
     }
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         if (mode->timers.count > 0) {
-            return timer_of_node(mode->timers.entries[mode->timers.count - 1].node); /* the cheapest to take out of a heap */
+            return timer_of_node(mode->timers.block->entries[mode->timers.count - 1].node); /* the cheapest to take out of a heap */
         }
     }
     return NULL;

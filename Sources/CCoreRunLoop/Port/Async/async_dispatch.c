@@ -291,7 +291,7 @@ REQUIRES(the_requests_lock) static void pump_all(struct async_requests *requests
 
 REQUIRES(the_requests_lock) static void set_timer(struct async_requests *requests)
 {
-    int64_t due_ns = requests->deadlines.count > 0 ? requests->deadlines.entries[0].key : kernel_never;
+    int64_t due_ns = requests->deadlines.count > 0 ? requests->deadlines.block->entries[0].key : kernel_never;
 
     if (list_is_empty(&requests->judged)) {
         requests->judge_ns = 0;
@@ -420,8 +420,8 @@ static void timer_fires(CFRunLoopTimerRef timer, void *info)
         requests->judge_ns = 0;
         judge_all(requests);
     }
-    while (requests->deadlines.count > 0 && requests->deadlines.entries[0].key <= now_ns) {
-        expire(container_of(requests->deadlines.entries[0].node, struct async_request, deadline));
+    while (requests->deadlines.count > 0 && requests->deadlines.block->entries[0].key <= now_ns) {
+        expire(container_of(requests->deadlines.block->entries[0].node, struct async_request, deadline));
     }
     if (requests->look_ns <= now_ns) {
         requests->look_ns = 0;
@@ -468,7 +468,7 @@ REQUIRES(the_requests_lock) static void end_all(struct async_requests *requests)
 
     empty_inbox(requests);
     while (requests->deadlines.count > 0) {
-        request = container_of(requests->deadlines.entries[0].node, struct async_request, deadline);
+        request = container_of(requests->deadlines.block->entries[0].node, struct async_request, deadline);
         request->ends_port = false; /* the sender goes; the port's owner may live, and the program may use the port */
         end_request(request, kCFMessagePortBecameInvalidError);
     }

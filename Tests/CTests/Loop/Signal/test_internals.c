@@ -393,7 +393,7 @@ static int64_t searched_limit(const struct mode *mode)
     int64_t best = kernel_never;
 
     for (uint32_t i = 0; i < mode->timers.count; i++) {
-        const struct heap_entry *entry = &mode->timers.entries[i];
+        const struct heap_entry *entry = &mode->timers.block->entries[i];
         CFRunLoopTimerRef timer = timer_of_node(entry->node);
         int64_t limit = entry->key + (int64_t)(CFRunLoopTimerGetTolerance(timer) * 1e9);
 
@@ -425,7 +425,7 @@ TEST(the_limit_is_never_later_than_any_timer_allows, "140 T15")
         int64_t searched = searched_limit(mode);
 
         EXPECT(limit <= searched + 1000); /* a rounding of the double above */
-        EXPECT(limit >= mode->timers.entries[0].key);
+        EXPECT(limit >= mode->timers.block->entries[0].key);
         exact += limit >= searched - 1000;
         rounds++;
         for (int i = 0; i < size; i++) {

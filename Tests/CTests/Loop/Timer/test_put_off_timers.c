@@ -218,7 +218,7 @@ static void expect_heap(int mode)
     uint32_t early = 0;
 
     for (uint32_t i = 0; found && i < found->timers.count; i++) {
-        const struct heap_entry *entry = &found->timers.entries[i];
+        const struct heap_entry *entry = &found->timers.block->entries[i];
         int64_t date_ns = timer_of_node(entry->node)->fire_ns;
 
         EXPECT(timer_key_is_early(entry->node) ? entry->key <= date_ns : entry->key == date_ns);
