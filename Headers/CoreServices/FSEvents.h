@@ -8,25 +8,26 @@
  * for the given paths themselves. A folder that the process may not read is passed over. A path that is not there, or is a file, is watched
  * all the same: the program hears when it comes.
  *
- * A path in an event begins as the program gave it. Without kFSEventStreamCreateFlagFileEvents it is that of a folder, with "/" at its end,
- * in which something happened. With the flag it is that of the file or folder itself. Several events of a path are told as one, with the
- * flags of all. A folder that was moved or renamed is told alone (kFSEventStreamEventFlagItemRenamed), with its old and its new path, and
- * what is in it is not. As flags add up, a program looks at what is there now. Without the flag a new folder has an event of its own
- * besides that of the folder around it; one that was moved in has kFSEventStreamEventFlagMustScanSubDirs then.
+ * A path in an event begins as the program gave it, and one that was relative with the program's folder at the creation. Without
+ * kFSEventStreamCreateFlagFileEvents it is that of a folder, with "/" at its end, in which something happened. With the flag it is that of
+ * the file or folder itself. Several events of a path are told as one, with the flags of all. A folder that was moved or renamed is told
+ * alone (kFSEventStreamEventFlagItemRenamed), with its old and its new path, and what is in it is not. As flags add up, a program looks at
+ * what is there now. Without the flag a new folder has an event of its own besides that of the folder around it; one that was moved in has
+ * kFSEventStreamEventFlagMustScanSubDirs then.
  *
  * What could not be followed is told as kFSEventStreamEventFlagMustScanSubDirs: the kernel's queue was full, or there was no memory (the
  * path is one of those given), or the user has no watch left for a folder (the path is the folder around it; later changes in that folder
  * are not seen, and a line on standard error says so once).
  *
  * Linux keeps no history. A stream that begins with an older event tells kFSEventStreamEventFlagMustScanSubDirs for each of its paths, and
- * then kFSEventStreamEventFlagHistoryDone. It does not say who changed something either, so kFSEventStreamCreateFlagIgnoreSelf and
- * MarkSelf have no effect. Changes that other machines make in a network file system are not seen.
+ * then kFSEventStreamEventFlagHistoryDone. It does not say who changed something either, so kFSEventStreamCreateFlagIgnoreSelf and MarkSelf
+ * have no effect. Changes that other machines make in a network file system are not seen.
  *
  * Ids of events are the microseconds since 1970, or later when many came at once. So they grow over all streams of a process, and from one
  * process to the next while nobody sets the clock back.
  *
- * Functions may be called on any thread, and not from signal handlers. A `streamRef` must not be NULL. In the child of a fork a stream of
- * its parent does nothing.
+ * Functions may be called on any thread, and not from signal handlers. A `streamRef` that is NULL stops the process with a message that
+ * names the function. In the child of a fork a stream of its parent does nothing.
  */
 
 #if !defined(__FSEVENTS__)

@@ -20,10 +20,23 @@ CFTypeID service_type(_Atomic CFTypeID *type, const CRLTypeFunctions *functions)
     return known;
 }
 
+static _Noreturn void stop(const char *function, const char *what, const char *is)
+{
+    (void)fprintf(stderr, "CoreRunLoop: %s: the %s is %s\n", function, what, is);
+    abort();
+}
+
+void service_require_pointer(const void *pointer, const char *function, const char *what)
+{
+    if (!pointer) {
+        stop(function, what, "NULL");
+    }
+}
+
 void service_require(CFTypeRef object, CFTypeID type, const char *function, const char *what)
 {
-    if (!object || CFGetTypeID(object) != type) {
-        (void)fprintf(stderr, "CoreRunLoop: %s: the %s is %s\n", function, what, object ? "another object" : "NULL");
-        abort();
+    service_require_pointer(object, function, what);
+    if (CFGetTypeID(object) != type) {
+        stop(function, what, "another object");
     }
 }

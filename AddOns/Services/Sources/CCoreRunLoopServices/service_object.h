@@ -11,6 +11,8 @@
 
 /* The id in `type`, which is registered first if it is 0. */
 CFTypeID service_type(_Atomic CFTypeID *type, const CRLTypeFunctions *functions);
+/* Stops the program if it is NULL. */
+void service_require_pointer(const void *pointer, const char *function, const char *what);
 /* Stops the program if `object` is NULL or of another type. */
 void service_require(CFTypeRef object, CFTypeID type, const char *function, const char *what);
 

@@ -56,6 +56,7 @@
 #pragma redefine_extname pressure_kernel_linux crl_pressure_kernel_linux
 #pragma redefine_extname pressure_plan_make crl_pressure_plan_make
 #pragma redefine_extname service_require crl_service_require
+#pragma redefine_extname service_require_pointer crl_service_require_pointer
 #pragma redefine_extname service_type crl_service_type
 #pragma redefine_extname stream_roots_read crl_stream_roots_read
 #pragma redefine_extname stream_roots_start crl_stream_roots_start

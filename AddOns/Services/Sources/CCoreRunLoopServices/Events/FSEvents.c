@@ -10,19 +10,29 @@
 #include "Events/event_queue.h"
 #include "Events/event_stream.h"
 #include "File/notify_kernel.h"
+#include "service_object.h"
 
 static struct __FSEventStream *mutable_stream(ConstFSEventStreamRef stream)
 {
     return (struct __FSEventStream *)(uintptr_t)stream;
 }
 
+/* Whether this process has made the stream. */
+static bool is_ours(ConstFSEventStreamRef stream, const char *function)
+{
+    service_require_pointer(stream, function, "stream");
+    return event_stream_is_ours(stream);
+}
+
 void FSEventStreamRetain(FSEventStreamRef streamRef)
 {
+    service_require_pointer(streamRef, __func__, "stream");
     event_stream_retain(streamRef);
 }
 
 void FSEventStreamRelease(FSEventStreamRef streamRef)
 {
+    service_require_pointer(streamRef, __func__, "stream");
     event_stream_release(streamRef);
 }
 
@@ -94,7 +104,7 @@ EXCLUDES(the_service_lock) static void count_mode(FSEventStreamRef stream, CFInd
 
 void FSEventStreamScheduleWithRunLoop(FSEventStreamRef streamRef, CFRunLoopRef runLoop, CFStringRef runLoopMode)
 {
-    CFRunLoopSourceRef source = event_stream_is_ours(streamRef) ? take_source(streamRef, true) : NULL;
+    CFRunLoopSourceRef source = is_ours(streamRef, __func__) ? take_source(streamRef, true) : NULL;
 
     if (source) {
         if (!CFRunLoopContainsSource(runLoop, source, runLoopMode)) {
@@ -107,7 +117,7 @@ void FSEventStreamScheduleWithRunLoop(FSEventStreamRef streamRef, CFRunLoopRef r
 
 void FSEventStreamUnscheduleFromRunLoop(FSEventStreamRef streamRef, CFRunLoopRef runLoop, CFStringRef runLoopMode)
 {
-    CFRunLoopSourceRef source = event_stream_is_ours(streamRef) ? take_source(streamRef, false) : NULL;
+    CFRunLoopSourceRef source = is_ours(streamRef, __func__) ? take_source(streamRef, false) : NULL;
 
     if (source) {
         if (CFRunLoopContainsSource(runLoop, source, runLoopMode)) {
@@ -137,7 +147,7 @@ void FSEventStreamSetDispatchQueue(FSEventStreamRef streamRef, void *q)
 {
     void *queue_source;
 
-    if (!event_stream_is_ours(streamRef)) {
+    if (!is_ours(streamRef, __func__)) {
         return;
     }
     leave_queue(streamRef);
@@ -162,7 +172,7 @@ void FSEventStreamInvalidate(FSEventStreamRef streamRef)
 {
     CFRunLoopSourceRef source;
 
-    if (!event_stream_is_ours(streamRef)) {
+    if (!is_ours(streamRef, __func__)) {
         return;
     }
     event_stream_retain(streamRef);
@@ -183,19 +193,19 @@ void FSEventStreamInvalidate(FSEventStreamRef streamRef)
 
 Boolean FSEventStreamStart(FSEventStreamRef streamRef)
 {
-    return event_stream_is_ours(streamRef) && event_stream_start(streamRef);
+    return is_ours(streamRef, __func__) && event_stream_start(streamRef);
 }
 
 void FSEventStreamStop(FSEventStreamRef streamRef)
 {
-    if (event_stream_is_ours(streamRef)) {
+    if (is_ours(streamRef, __func__)) {
         event_stream_stop(streamRef);
     }
 }
 
 void FSEventStreamFlushSync(FSEventStreamRef streamRef)
 {
-    if (event_stream_is_ours(streamRef)) {
+    if (is_ours(streamRef, __func__)) {
         event_stream_retain(streamRef); /* the callback may give back the program's reference */
         event_stream_flush(streamRef);
         event_stream_release(streamRef);
@@ -204,38 +214,42 @@ void FSEventStreamFlushSync(FSEventStreamRef streamRef)
 
 FSEventStreamEventId FSEventStreamFlushAsync(FSEventStreamRef streamRef)
 {
-    return event_stream_is_ours(streamRef) ? event_stream_hurry(streamRef) : 0;
+    return is_ours(streamRef, __func__) ? event_stream_hurry(streamRef) : 0;
 }
 
 /* ---- what it says of itself ---- */
 
 FSEventStreamEventId FSEventStreamGetLatestEventId(ConstFSEventStreamRef streamRef)
 {
+    service_require_pointer(streamRef, __func__, "stream");
     return atomic_load_explicit(&streamRef->latest, memory_order_relaxed);
 }
 
 dev_t FSEventStreamGetDeviceBeingWatched(ConstFSEventStreamRef streamRef)
 {
+    service_require_pointer(streamRef, __func__, "stream");
     return streamRef->device;
 }
 
 CFArrayRef FSEventStreamCopyPathsBeingWatched(ConstFSEventStreamRef streamRef)
 {
+    service_require_pointer(streamRef, __func__, "stream");
     return CFRetain(streamRef->paths);
 }
 
 CFStringRef FSEventStreamCopyDescription(ConstFSEventStreamRef streamRef)
 {
     struct __FSEventStream *stream = mutable_stream(streamRef);
-    CFStringRef info = stream->context.copyDescription ? stream->context.copyDescription(stream->context.info) : NULL;
     bool is_started = false;
+    CFStringRef info;
     CFStringRef result;
 
-    if (event_stream_is_ours(stream)) {
+    if (is_ours(stream, __func__)) {
         service_lock_take(&stream->lock);
         is_started = stream->is_started;
         service_lock_drop(&stream->lock);
     }
+    info = stream->context.copyDescription ? stream->context.copyDescription(stream->context.info) : NULL;
     result = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<FSEventStream %p>{started = %d, flags = 0x%x, latest = %llu, paths = %@, info = %@}"), (const void *)stream,
         is_started, (unsigned)stream->flags, (unsigned long long)FSEventStreamGetLatestEventId(stream), (CFTypeRef)stream->paths,

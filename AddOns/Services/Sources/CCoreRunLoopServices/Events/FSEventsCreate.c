@@ -11,6 +11,7 @@
 #include "Events/event_stream.h"
 #include "Events/mount_points.h"
 #include "File/notify_kernel.h"
+#include "service_object.h"
 #include "Runtime/Text/c_string.h"
 
 /* ---- paths ---- */
@@ -226,7 +227,10 @@ Boolean FSEventStreamSetExclusionPaths(FSEventStreamRef streamRef, CFArrayRef pa
 {
     CFIndex count = pathsToExclude ? CFArrayGetCount(pathsToExclude) : 0;
     char *copies[excluded_most] = {NULL};
-    bool is_set =
+    bool is_set;
+
+    service_require_pointer(streamRef, __func__, "stream");
+    is_set =
         event_stream_is_ours(streamRef) && count <= excluded_most && copy_excluded(pathsToExclude, streamRef->device_path, copies, count);
 
     if (is_set) {

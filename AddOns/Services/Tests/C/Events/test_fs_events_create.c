@@ -372,3 +372,11 @@ TEST(ids_of_events_are_times, "")
     EXPECT(!FSEventsCopyUUIDForDevice(0));
     EXPECT(!FSEventsPurgeEventsForDeviceUpToEventId(0, now));
 }
+
+TEST(a_stream_that_is_null_stops_the_program, "")
+{
+    EXPECT_STOPS("FSEventStreamRelease: the stream is NULL", { FSEventStreamRelease(NULL); });
+    EXPECT_STOPS("FSEventStreamStart: the stream is NULL", { FSEventStreamStart(NULL); });
+    EXPECT_STOPS("FSEventStreamGetLatestEventId: the stream is NULL", { FSEventStreamGetLatestEventId(NULL); });
+    EXPECT_STOPS("FSEventStreamSetExclusionPaths: the stream is NULL", { FSEventStreamSetExclusionPaths(NULL, NULL); });
+}
