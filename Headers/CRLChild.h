@@ -131,7 +131,8 @@ CF_EXPORT pid_t CRLChildGetProcessIdentifier(CRLChildRef child) CRL_LINK(CRLChil
  *
  * It ends when nobody can write to the pipe any more. That may be before the child ends, or after it, as long as a child of the child has
  * the pipe. A child that writes when the stream is closed gets SIGPIPE.
- * Ownership: the caller releases it.
+ * Ownership: the caller releases it once the stream has ended. No loop keeps it, and the child does only until it is freed, which may be
+ * when its end was told: what nobody has read then is lost.
  * Threads: any.
  * Errors: NULL for another kind, for a number that is not the child's, after CRLChildTakeDescriptor, and without memory.
  */

@@ -34,7 +34,7 @@ def c_folders():
 
 
 class Declaration:
-    """A declaration: its source, its text on one line, its name and kind, the comment above it or None, and its name in CRL_LINK or None."""
+    """A declaration: its source, its text on one line, its name, its kind, the comment above it or None, its name in CRL_LINK or None."""
 
     def __init__(self, header, line, text, comment, conditions):
         self.header, self.line, self.source, self.comment, self.conditions = header, line, text, comment, conditions

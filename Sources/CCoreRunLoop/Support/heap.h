@@ -31,10 +31,7 @@ struct heap_entry {
     struct heap_node *node;
 };
 
-/*
- * Entries are left free at its beginning, so that the four children of an entry stand in one cache line: malloc's large blocks begin 16 bytes
- * after one.
- */
+/* The free entries put the four children of an entry into one cache line: malloc's large blocks begin 16 bytes after one. */
 struct heap_block {
     struct heap_entry free_entries[2];
     struct heap_entry entries[];
