@@ -11,7 +11,7 @@
 
 #include "runloop.h"
 
-static const char usage[] = "usage: runloop trace [-o FILE] [--buffer BYTES] -- PROGRAM [ARGUMENT...]\n"
+static const char usage[] = "usage: runloop trace [-o FILE] [--buffer BYTES] [--stacks] -- PROGRAM [ARGUMENT...]\n"
                             "       runloop export --format html|perfetto|csv [-o FILE] [--stall SECONDS] TRACE...\n"
                             "       runloop why [--stall SECONDS] [--interval SECONDS] [--json] PROCESS|TRACE...\n"
                             "       runloop top [--interval SECONDS] [--count NUMBER] [--json]\n"
@@ -21,6 +21,7 @@ static const char help[] = "\n"
                            "trace   runs PROGRAM, and writes into a file what its run loops do\n"
                            "  -o, --output FILE  the file (PROGRAM.crltrace); child processes get FILE.NUMBER\n"
                            "  --buffer BYTES     of each thread's latest events, at 32 bytes an event (2097152)\n"
+                           "  --stacks           besides, what each thread was doing 997 times a second, and when it waited for a processor\n"
                            "export  writes traces of one machine, together, in another form\n"
                            "  --format html      a page with a time line and figures, for any browser, without network\n"
                            "  --format perfetto  for Perfetto's viewer (ui.perfetto.dev) and its trace processor\n"
@@ -47,6 +48,7 @@ struct options {
     double interval_s;
     long tables; /* -1: not said */
     bool is_json;
+    bool is_with_stacks;
 };
 
 static const struct options default_options = {.stall_s = 0.25, .interval_s = 1, .tables = -1};
@@ -83,7 +85,7 @@ static int take_stall(struct options *options)
 /* The options that a command knows; those of others are wrong usage. */
 static bool is_known(const char *command, int option)
 {
-    const char *known = strcmp(command, "trace") == 0    ? "ob"
+    const char *known = strcmp(command, "trace") == 0    ? "obk"
                         : strcmp(command, "export") == 0 ? "ofs"
                         : strcmp(command, "why") == 0    ? "sij"
                                                          : "inj";
@@ -113,6 +115,9 @@ static int take_option(int option, char **words, void *taken)
     case 'f':
         options->format = optarg;
         return exit_success;
+    case 'k':
+        options->is_with_stacks = true;
+        return exit_success;
     default:
         options->is_json = true;
         return exit_success;
@@ -124,7 +129,8 @@ static int take_options(int count, char **words, struct options *options)
     static const struct option known[] = {{"output", required_argument, NULL, 'o'},   {"buffer", required_argument, NULL, 'b'},
                                           {"format", required_argument, NULL, 'f'},   {"stall", required_argument, NULL, 's'},
                                           {"interval", required_argument, NULL, 'i'}, {"count", required_argument, NULL, 'n'},
-                                          {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0}};
+                                          {"json", no_argument, NULL, 'j'},           {"stacks", no_argument, NULL, 'k'},
+                                          {NULL, 0, NULL, 0}};
     const char *letters = strcmp(words[0], "trace") == 0 ? "+:o:" : ":o:"; /* those of trace end at its program */
 
     return options_take(count, words, letters, known, take_option, options);
@@ -198,7 +204,8 @@ static int run_trace(int count, char **words)
     if (status != exit_success) {
         return status;
     }
-    return optind < count ? record_program(options.output, options.buffer, words + optind) : misuse("trace needs a program");
+    return optind < count ? record_program(options.output, options.buffer, options.is_with_stacks, words + optind)
+                          : misuse("trace needs a program");
 }
 
 static int run_export(int count, char **words)

@@ -244,7 +244,7 @@ int traces_add(struct traces *traces, const char *path)
         result = read_image(traces, &image);
     }
     (void)close(image.file);
-    return result;
+    return result == exit_success ? traces_add_stacks(traces, path) : result;
 }
 
 /* Compares times only. The sort is stable, so the events of one thread at one time stay in the order in which it wrote them. */
@@ -294,6 +294,7 @@ void traces_finish(struct traces *traces)
 {
     traces->origin_ns = INT64_MAX;
     traces->end_ns = INT64_MIN;
+    traces_finish_stacks(traces);
     sort_events(traces->events, traces->event_count);
     for (size_t i = 0; i < traces->process_count; i++) {
         const struct process *process = &traces->processes[i];
@@ -302,8 +303,8 @@ void traces_finish(struct traces *traces)
         traces->end_ns = process->ended_ns > traces->end_ns ? process->ended_ns : traces->end_ns;
         traces->end_ns = process->began_ns > traces->end_ns ? process->began_ns : traces->end_ns;
     }
-    if (traces->event_count > 0 && traces->events[traces->event_count - 1].time_ns > traces->end_ns) {
-        traces->end_ns = traces->events[traces->event_count - 1].time_ns;
+    for (size_t i = 0; i < traces->thread_count; i++) {
+        traces->end_ns = traces->threads[i].last_ns > traces->end_ns ? traces->threads[i].last_ns : traces->end_ns;
     }
     invariant(traces->process_count == 0 || traces->origin_ns <= traces->end_ns);
 }
