@@ -126,7 +126,7 @@ static void put_sample(const struct story *story, const struct stack_sample_of_s
     (void)fputs(",\n", file);
 }
 
-static void put_turn(const struct story *story, const struct turn *turn, FILE *file)
+static void put_turn(const struct story *story, const struct processor_turn *turn, FILE *file)
 {
     const struct traces *traces = story->traces;
     const struct thread *thread = &traces->threads[turn->thread];

@@ -375,7 +375,7 @@ static void put_turns(struct writer *writer)
     const struct story *story = writer->story;
 
     for (size_t i = 0; i < story->turn_count; i++) {
-        const struct turn *turn = &story->turns[i];
+        const struct processor_turn *turn = &story->turns[i];
         const uint64_t track = track_of(writer, turn->thread) + story->traces->thread_count;
 
         if (i == 0 || story->turns[i - 1].thread != turn->thread) {

@@ -117,6 +117,8 @@ int traces_add_stacks(struct traces *traces, const char *trace);
 void traces_finish_stacks(struct traces *traces);
 /* Puts the events of all files in order. */
 void traces_finish(struct traces *traces);
+/* Adds all files, of which there is one, and finishes. Returns an exit status after a line on standard error. */
+int traces_read(struct traces *traces, int count, char **files);
 
 /* ---- symbols ---- */
 
@@ -261,7 +263,7 @@ struct stack_sample_of_story {
 
 enum turn_kind { turn_runs, turn_waits }; /* has a processor, or waits for one; between turns it sleeps */
 
-struct turn {
+struct processor_turn {
     int64_t begin_ns;
     int64_t end_ns;
     uint32_t thread;
@@ -275,7 +277,7 @@ struct story {
     size_t node_count, node_capacity;
     struct stack_sample_of_story *samples; /* by thread, and then by time */
     size_t sample_count, sample_capacity;
-    struct turn *turns; /* by thread, and then by time */
+    struct processor_turn *turns; /* by thread, and then by time */
     size_t turn_count, turn_capacity;
     struct span *spans; /* by beginning; an outer one before those in it */
     size_t span_count, span_capacity;
@@ -328,7 +330,7 @@ int write_html(const struct story *story, FILE *file);
 
 /* ---- runloop trace ---- */
 
-/* Runs the program with its trace in `file`; NULL: a name made of the program's. Returns the program's exit status. Samples go beside it. */
+/* Runs the program with its trace in `file`, and samples beside it; NULL: a name made of the program's. Returns the program's exit status. */
 int record_program(const char *file, const char *buffer, bool is_with_stacks, char **program);
 
 /* ---- runloop why ---- */

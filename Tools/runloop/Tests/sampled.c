@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose stacks are known: the tests of `runloop trace --stacks` compare with what it says here. It is compiled with frame pointers.
+ * A program whose stacks are known, compiled with frame pointers: the tests of `runloop trace --stacks` compare with what it says here.
  * Rules: 515 517 519
  *
  * usage: sampled [CASE]
@@ -22,7 +22,7 @@
 
 static volatile int called;
 
-/* A part of the function that calls it, which so needs a place on the stack: gcc makes no frame for one that needs none and calls nobody. */
+/* A part of its caller, which so needs a place on the stack: gcc makes no frame for one that needs none, and calls nobody. */
 static inline __attribute__((always_inline)) void work_for(long turns)
 {
     for (volatile long i = 0; i < turns; i++) {

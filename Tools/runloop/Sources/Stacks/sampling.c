@@ -169,8 +169,7 @@ static void write_sample(struct sampling *sampling, const unsigned char *record,
     }
     if (count > 0) {
         write_record(sampling,
-                     &(struct stack_record){
-                         (int64_t)whose.time_ns, (int32_t)whose.process, (int32_t)whose.thread, stack_sample, count},
+                     &(struct stack_record){(int64_t)whose.time_ns, (int32_t)whose.process, (int32_t)whose.thread, stack_sample, count},
                      frames);
     }
 }

@@ -61,15 +61,15 @@ static void add_turn(struct story *story, const struct sampled *sample, int64_t 
     }
     story->turns = grow_array(story->turns, story->turn_count, &story->turn_capacity, sizeof *story->turns);
     story->turns[story->turn_count++] =
-        (struct turn){begin_ns, end_ns, sample->thread, sample->kind == stack_begins_to_run ? turn_runs : turn_waits};
+        (struct processor_turn){begin_ns, end_ns, sample->thread, sample->kind == stack_begins_to_run ? turn_runs : turn_waits};
 }
 
 /* ---- threads that were woken and had no processor ---- */
 
 static int by_thread_and_begin(const void *one, const void *other)
 {
-    const struct turn *a = one;
-    const struct turn *b = other;
+    const struct processor_turn *a = one;
+    const struct processor_turn *b = other;
 
     return a->thread != b->thread ? (a->thread < b->thread ? -1 : 1) : (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
 }
@@ -77,7 +77,7 @@ static int by_thread_and_begin(const void *one, const void *other)
 /* The first of the turns, which are in order, that does not begin before that. */
 static size_t turn_from(const struct story *story, size_t count, uint32_t thread, int64_t time_ns)
 {
-    const struct turn wanted = {.thread = thread, .begin_ns = time_ns};
+    const struct processor_turn wanted = {.thread = thread, .begin_ns = time_ns};
     size_t low = 0;
     size_t high = count;
 
@@ -98,15 +98,15 @@ static void add_wait(struct story *story, size_t count, const struct span *sleep
 {
     static const int64_t least_ns = 200000; /* timers of the kernel are 50 µs late, unless they are asked not to be */
     const size_t next = turn_from(story, count, sleep->thread, woken_ns);
-    const struct turn *after = next < count && story->turns[next].thread == sleep->thread ? &story->turns[next] : NULL;
-    const struct turn *before = next > 0 && story->turns[next - 1].thread == sleep->thread ? &story->turns[next - 1] : NULL;
+    const struct processor_turn *after = next < count && story->turns[next].thread == sleep->thread ? &story->turns[next] : NULL;
+    const struct processor_turn *before = next > 0 && story->turns[next - 1].thread == sleep->thread ? &story->turns[next - 1] : NULL;
 
     if (woken_ns < sleep->begin_ns || !after || !before || before->end_ns > woken_ns || after->begin_ns > sleep->end_ns ||
         after->begin_ns - woken_ns < least_ns) {
         return;
     }
     story->turns = grow_array(story->turns, story->turn_count, &story->turn_capacity, sizeof *story->turns);
-    story->turns[story->turn_count++] = (struct turn){woken_ns, story->turns[next].begin_ns, sleep->thread, turn_waits};
+    story->turns[story->turn_count++] = (struct processor_turn){woken_ns, story->turns[next].begin_ns, sleep->thread, turn_waits};
 }
 
 /* A loop may have been woken twice in a sleep: the first time counts. */
@@ -115,8 +115,8 @@ static void drop_repeated(struct story *story)
     size_t left = 1;
 
     for (size_t i = 1; i < story->turn_count; i++) {
-        const struct turn *before = &story->turns[left - 1];
-        const struct turn *turn = &story->turns[i];
+        const struct processor_turn *before = &story->turns[left - 1];
+        const struct processor_turn *turn = &story->turns[i];
 
         if (turn->thread != before->thread || turn->begin_ns >= before->end_ns) {
             story->turns[left++] = *turn;
@@ -190,7 +190,7 @@ int64_t turns_between(const struct story *story, uint32_t thread, enum turn_kind
     int64_t sum_ns = 0;
 
     for (size_t i = 0; i < story->turn_count; i++) {
-        const struct turn *turn = &story->turns[i];
+        const struct processor_turn *turn = &story->turns[i];
         const int64_t begin_ns = turn->begin_ns > from_ns ? turn->begin_ns : from_ns;
         const int64_t end_ns = turn->end_ns < to_ns ? turn->end_ns : to_ns;
 

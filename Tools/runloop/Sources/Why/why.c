@@ -173,8 +173,9 @@ static void prove_samples(struct explainer *explainer, const struct span *span)
     }
     free(counts.entries);
     if (count > 0) {
-        findings_prove(&explainer->findings, *story->names[name].place ? "%" PRIu64 " of %" PRIu64 " samples are in %.200s (%.200s)."
-                                                                        : "%" PRIu64 " of %" PRIu64 " samples are in %.200s%.0s.",
+        findings_prove(&explainer->findings,
+                       *story->names[name].place ? "%" PRIu64 " of %" PRIu64 " samples are in %.200s (%.200s)."
+                                                 : "%" PRIu64 " of %" PRIu64 " samples are in %.200s%.0s.",
                        most, count, story->names[name].name, story->names[name].place);
     }
 }
@@ -553,15 +554,11 @@ int explain_traces(int count, char **files, int64_t stall_ns, bool is_json)
     struct traces traces = {0};
     struct story story;
     struct explainer explainer = {.story = &story};
-    int status = exit_success;
+    int status = traces_read(&traces, count, files);
 
-    for (int i = 0; i < count && status == exit_success; i++) {
-        status = traces_add(&traces, files[i]);
-    }
     if (status != exit_success) {
         return status;
     }
-    traces_finish(&traces);
     story_tell(&story, &traces, stall_ns);
     add_deadlocks(&explainer);
     add_requests(&explainer);
