@@ -330,7 +330,7 @@ int write_html(const struct story *story, FILE *file);
 
 /* ---- runloop trace ---- */
 
-/* Runs the program with its trace in `file`, and samples beside it; NULL: a name made of the program's. Returns the program's exit status. */
+/* Runs the program with its trace in `file`, NULL: a name made of the program's, and samples beside it. Returns its exit status. */
 int record_program(const char *file, const char *buffer, bool is_with_stacks, char **program);
 
 /* ---- runloop why ---- */
