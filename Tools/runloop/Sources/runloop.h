@@ -124,6 +124,8 @@ int traces_read(struct traces *traces, int count, char **files);
 
 /* The object that has the address; NULL: none, as for code made at run time, or what is no address. */
 struct object_map *object_at(const struct process *process, uint64_t address);
+/* The name of what has no object. */
+extern const char symbol_without_file[];
 /* The name of the function at an address. The texts are never freed. */
 struct code_name symbol_name(struct process *process, uint64_t address);
 

@@ -12,6 +12,8 @@ const char *span_kind_name(int kind)
     return names[kind];
 }
 
+const char symbol_without_file[] = "code without a file";
+
 const char *turn_kind_name(int kind)
 {
     return kind == turn_runs ? "runs" : "waits for a processor";

@@ -7,7 +7,8 @@
  *
  * Without a case: a timer's callout `work`, which calls `work_much` and `work_little`, at 3 to 1, by `share_out`. With `crowd` the
  * loops of two threads, which have one processor, each call `compete`, which works; with `idle` a timer `tick` is due in a thread
- * that gets no processor while another one works. With `hang` a callout works until the process is killed.
+ * that gets no processor while another one works. With `hang` a callout works until the process is killed; with `exec` the program
+ * becomes itself without a case.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -166,6 +167,9 @@ int main(int count, char **words)
         crowd();
     } else if (count > 1 && strcmp(words[1], "idle") == 0) {
         idle();
+    } else if (count > 1 && strcmp(words[1], "exec") == 0) {
+        run_timer(tick, 0);
+        (void)execl(words[0], words[0], (char *)NULL);
     } else {
         run_timer(count > 1 && strcmp(words[1], "hang") == 0 ? hang : work, 0);
     }

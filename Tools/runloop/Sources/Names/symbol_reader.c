@@ -137,7 +137,10 @@ void symbol_look_up(const struct symbol_question *question, struct symbol_answer
     }
     name = dwfl_module_addrinfo(file->module, question->address, &into, &symbol, NULL, NULL, NULL);
     if (name && is_of_function(&symbol, into)) {
-        symbol_demangle(name, ret_answer->name);
+        char plain[symbol_name_most]; /* without the version that a shared library's name may have */
+
+        (void)snprintf(plain, sizeof plain, "%.*s", (int)strcspn(name, "@"), name);
+        symbol_demangle(plain, ret_answer->name);
     }
     find_place(file->module, question->address, ret_answer);
 }

@@ -135,5 +135,5 @@ struct code_name symbol_name(struct process *process, uint64_t address)
 {
     struct object_map *object = object_at(process, address);
 
-    return object ? name_in_file(object, address, process->began_s) : (struct code_name){"code without a file", ""};
+    return object ? name_in_file(object, address, process->began_s) : (struct code_name){symbol_without_file, ""};
 }

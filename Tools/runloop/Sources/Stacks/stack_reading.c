@@ -115,12 +115,23 @@ int traces_add_stacks(struct traces *traces, const char *trace)
 
 /* ---- whose they are ---- */
 
-static int by_number(const void *one, const void *other)
+static bool is_of_one(const struct sampled *one, const struct sampled *other)
+{
+    return one->process == other->process && one->number == other->number;
+}
+
+static int by_number_and_time(const void *one, const void *other)
 {
     const struct sampled *a = one;
     const struct sampled *b = other;
 
-    return a->process != b->process ? (a->process < b->process ? -1 : 1) : (a->number > b->number) - (a->number < b->number);
+    if (a->process != b->process) {
+        return a->process < b->process ? -1 : 1;
+    }
+    if (a->number != b->number) {
+        return a->number < b->number ? -1 : 1;
+    }
+    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
 }
 
 static int by_thread_and_time(const void *one, const void *other)
@@ -137,16 +148,33 @@ static int by_thread_and_time(const void *one, const void *other)
     return a->first != b->first ? (a->first < b->first ? -1 : 1) : (a->kind > b->kind) - (a->kind < b->kind);
 }
 
-static uint32_t thread_of(const struct traces *traces, const struct sampled *sample)
+/*
+ * A process that becomes another program has two traces, and the later one counts from where it begins. Returns until when the answer holds;
+ * before all traces it is the first one.
+ */
+static uint32_t thread_of(const struct traces *traces, const struct sampled *sample, int64_t *ret_until_ns)
 {
+    uint32_t found = no_thread;
+    uint32_t next = no_thread;
+    int64_t began_ns = INT64_MIN;
+
+    *ret_until_ns = INT64_MAX;
     for (uint32_t i = 0; i < traces->thread_count; i++) {
         const struct thread *thread = &traces->threads[i];
+        const struct process *process = &traces->processes[thread->process];
 
-        if (thread->number == sample->number && traces->processes[thread->process].number == sample->process) {
-            return i;
+        if (thread->number != sample->number || process->number != sample->process) {
+            continue;
+        }
+        if (process->began_ns > sample->time_ns && process->began_ns < *ret_until_ns) {
+            *ret_until_ns = process->began_ns;
+            next = i;
+        } else if (process->began_ns <= sample->time_ns && process->began_ns > began_ns) {
+            began_ns = process->began_ns;
+            found = i;
         }
     }
-    return no_thread;
+    return found == no_thread ? next : found;
 }
 
 /* A thread whose process was killed has run until its last sample. */
@@ -160,16 +188,17 @@ static void lengthen(struct thread *thread, const struct process *process, int64
 void traces_finish_stacks(struct traces *traces)
 {
     size_t left = 0;
+    int64_t until_ns = 0;
 
     if (traces->sample_count == 0) {
         return;
     }
-    qsort(traces->samples, traces->sample_count, sizeof *traces->samples, by_number);
+    qsort(traces->samples, traces->sample_count, sizeof *traces->samples, by_number_and_time);
     for (size_t i = 0; i < traces->sample_count; i++) {
         struct sampled *sample = &traces->samples[i];
-        const bool is_as_before = i > 0 && by_number(&traces->samples[i - 1], sample) == 0;
+        const bool is_as_before = i > 0 && is_of_one(sample - 1, sample) && sample->time_ns < until_ns;
 
-        sample->thread = is_as_before ? traces->samples[i - 1].thread : thread_of(traces, sample);
+        sample->thread = is_as_before ? sample[-1].thread : thread_of(traces, sample, &until_ns);
     }
     for (size_t i = 0; i < traces->sample_count; i++) {
         const struct sampled sample = traces->samples[i];

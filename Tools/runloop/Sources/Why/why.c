@@ -151,6 +151,15 @@ static bool prove_turns(struct explainer *explainer, uint32_t thread, int64_t fr
     return true;
 }
 
+/* The innermost function of a stack that is in a file: one of the kernel's for programs (clock_gettime) says nothing. */
+static uint32_t function_of(const struct story *story, uint32_t node)
+{
+    while (story->nodes[node].parent > 0 && strcmp(story->names[story->nodes[node].name].name, symbol_without_file) == 0) {
+        node = story->nodes[node].parent - 1;
+    }
+    return story->nodes[node].name;
+}
+
 /* The function in which the callout was found most often, by itself and not by what it called. */
 static void prove_samples(struct explainer *explainer, const struct span *span)
 {
@@ -164,10 +173,11 @@ static void prove_samples(struct explainer *explainer, const struct span *span)
         const struct stack_sample_of_story *sample = &story->samples[i];
 
         if (sample->thread == span->thread && sample->time_ns >= span->begin_ns && sample->time_ns < span->end_ns) {
-            uint64_t own = ++*pair_table_value(&counts, story->nodes[sample->node].name, 0);
+            uint32_t function = function_of(story, sample->node);
+            uint64_t own = ++*pair_table_value(&counts, function, 0);
 
             count++;
-            name = own > most ? story->nodes[sample->node].name : name;
+            name = own > most ? function : name;
             most = own > most ? own : most;
         }
     }
