@@ -240,8 +240,7 @@ static void export_trace(FILE *output)
     int result;
 
     copies = 0;
-    if (traces_add(&traces, "trace") == exit_success) {
-        traces_finish(&traces);
+    if (traces_read(&traces, 1, files) == exit_success) {
         story_tell(&story, &traces, 250000000);
         CHECK(write_csv(&story, output) == exit_success);
         CHECK(write_perfetto(&story, output) == exit_success);
