@@ -252,6 +252,17 @@ static void write_all(struct sampling *sampling)
     }
 }
 
+/* What can be read from when the process has ended. -1: an older kernel has none, and its end is seen with the next look. */
+static int open_process(pid_t process)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, process, 0);
+#else
+    (void)process;
+    return -1;
+#endif
+}
+
 static bool has_ended(pid_t process)
 {
     siginfo_t status = {.si_pid = 0};
@@ -262,7 +273,7 @@ static bool has_ended(pid_t process)
 void sampling_follow(struct sampling *sampling, pid_t process)
 {
     struct pollfd *waited = make_room(sampling->count + 1, sizeof *waited);
-    const int end = (int)syscall(SYS_pidfd_open, process, 0); /* without it the end is seen with the next look */
+    const int end = open_process(process);
 
     for (size_t i = 0; i < sampling->count; i++) {
         waited[i] = (struct pollfd){.fd = sampling->processors[i].event, .events = POLLIN};

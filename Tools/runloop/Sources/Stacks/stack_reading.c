@@ -149,8 +149,8 @@ static int by_thread_and_time(const void *one, const void *other)
 }
 
 /*
- * A process that becomes another program has two traces, and the later one counts from where it begins. Returns until when the answer holds;
- * before all traces it is the first one.
+ * A process that becomes another program has two traces, and the later one counts from where it begins; before all it is the first one.
+ * Stores until when the answer holds.
  */
 static uint32_t thread_of(const struct traces *traces, const struct sampled *sample, int64_t *ret_until_ns)
 {
