@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command runloop with traces that change while they are read: each copy of a part of the file may differ from the one before. The
- * command says why it refuses a trace, or writes it in all three forms, and what is wrong in it. fuzz_symbols.c reads symbols.
+ * command says why it refuses a trace, or writes it with the samples beside it in all three forms, and what is wrong in it. fuzz_symbols.c
+ * reads symbols.
  *
  * Input: two bytes for each copy that is taken, which say where it differs and how, then what differs in a small trace.
  * The command leaves its memory to the end of its process; here it is freed after each input.
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Stacks/stack_file.h"
 #include "check.h"
 #include "regular_file.h"
 #include "runloop.h"
@@ -22,6 +24,10 @@ static const uint8_t *input;
 static size_t input_size;
 static unsigned copies;
 static unsigned char trace[file_size];
+static unsigned char stacks[1024]; /* the samples beside it */
+static size_t stacks_size;
+static int stacks_file; /* the descriptor that stands for them; -1: none */
+
 /* ---- the memory of the command ---- */
 
 static const volatile void *blocks[blocks_most];
@@ -90,11 +96,15 @@ int misuse(const char *format, ...)
 
 int regular_file_open(const char *path, struct stat *ret_status, const char **ret_reason)
 {
-    CHECK(strcmp(path, "trace") == 0);
+    const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const bool is_stacks = strcmp(path, "trace.stacks") == 0;
+
+    CHECK(is_stacks || strcmp(path, "trace") == 0);
     *ret_reason = "";
     memset(ret_status, 0, sizeof *ret_status);
-    ret_status->st_size = (off_t)sizeof trace;
-    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ret_status->st_size = (off_t)(is_stacks ? stacks_size : sizeof trace);
+    stacks_file = is_stacks ? file : -1;
+    return file;
 }
 
 /* Changes the copy: its end is cut off, or some of 8 bytes are others, of which the last may be the upper one of a number. */
@@ -111,12 +121,14 @@ static size_t change_copy(unsigned char *bytes, size_t count, unsigned where, un
 
 size_t regular_file_copy(int descriptor, uint64_t at, void *ret_bytes, size_t size)
 {
-    size_t count = at < sizeof trace ? (size < sizeof trace - at ? size : (size_t)(sizeof trace - at)) : 0;
+    const unsigned char *bytes = descriptor == stacks_file ? stacks : trace;
+    const size_t whole = descriptor == stacks_file ? stacks_size : sizeof trace;
+    size_t count = at < whole ? (size < whole - at ? size : (size_t)(whole - at)) : 0;
     const uint8_t *change = copies < changes && 2 * copies + 1 < input_size ? input + 2 * copies : NULL;
 
     CHECK(descriptor >= 0);
     copies++;
-    memcpy(ret_bytes, trace + (count > 0 ? at : 0), count);
+    memcpy(ret_bytes, bytes + (count > 0 ? at : 0), count);
     return change ? change_copy(ret_bytes, count, change[0], change[1]) : count;
 }
 
@@ -127,6 +139,11 @@ uint64_t regular_file_skip(int descriptor, uint64_t at)
 }
 
 /* Instead of symbols.c: names that are the same for different functions, and one that is no text. */
+struct object_map *object_at(const struct process *process, uint64_t address)
+{
+    return process->object_count > 0 && address % 3 ? process->objects : NULL;
+}
+
 struct code_name symbol_name(struct process *process, uint64_t address)
 {
     static const char *const names[] = {"one", "two", "</script>\"\x1b\xff", ""};
@@ -162,6 +179,30 @@ static void make_ring(int number, size_t *from)
     overlay(events, 40 * sizeof *events, from);
 }
 
+/* Two records of each kind, and one kind more. */
+static void make_stacks(size_t *from)
+{
+    const struct stack_file_header header = {.version = stack_file_version, .order = stack_file_order, .step_ns = 10, .process = 1};
+    const uint64_t address = 5;
+
+    memcpy(stacks, &header, sizeof header);
+    memcpy(stacks, stack_file_magic, sizeof stack_file_magic);
+    stacks_size = sizeof header;
+    for (uint32_t i = 0; i < 12; i++) {
+        const struct stack_record record = {.time_ns = i * 7 + 1,
+                                            .process = 1,
+                                            .thread = (int32_t)(i % 2),
+                                            .kind = i % 6 + 1,
+                                            .count = i % 6 + 1 == stack_sample || i % 6 + 1 == stack_lost};
+
+        memcpy(stacks + stacks_size, &record, sizeof record);
+        memcpy(stacks + stacks_size + sizeof record, &address, record.count * sizeof address);
+        stacks_size += sizeof record + record.count * sizeof address;
+    }
+    CHECK(stacks_size <= sizeof stacks);
+    overlay(stacks, stacks_size, from);
+}
+
 static void make_trace(void)
 {
     struct trace_file_header *header = (void *)trace;
@@ -186,6 +227,7 @@ static void make_trace(void)
     memcpy(objects->records + sizeof object, "/bin/prog", object.length);
     overlay(header, 96, &from);
     overlay(objects, 64, &from);
+    make_stacks(&from);
     make_ring(0, &from);
     make_ring(1, &from);
 }
@@ -198,8 +240,7 @@ static void export_trace(FILE *output)
     int result;
 
     copies = 0;
-    if (traces_add(&traces, "trace") == exit_success) {
-        traces_finish(&traces);
+    if (traces_read(&traces, 1, files) == exit_success) {
         story_tell(&story, &traces, 250000000);
         CHECK(write_csv(&story, output) == exit_success);
         CHECK(write_perfetto(&story, output) == exit_success);

@@ -14,7 +14,7 @@ FUZZ_ENGINE ?= -fsanitize=fuzzer
 FUZZ_FLAGS := -fuse-ld=lld -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_PARTS := $(SOURCES) $(filter-out Tests/Model/main.c Tests/Model/shrink.c,$(MODEL_SOURCES)) Tests/CTests/fake_kernel.c
 # The command runloop, but for its main function and what the target has in the place of others.
-FUZZ_trace_PARTS := $(patsubst %,Tools/runloop/Sources/%.c,allocation csv html lateness pair_table perfetto reading requests story usage words Why/findings Why/why) \
+FUZZ_trace_PARTS := $(patsubst %,Tools/runloop/Sources/%.c,allocation csv html lateness pair_table perfetto reading requests story usage words Stacks/stack_reading Stacks/stacks Why/findings Why/why) \
 	Tools/command/Sources/json_string.c
 FUZZ_symbols_PARTS := Tools/runloop/Sources/Names/demangle.c
 FUZZ_INCLUDES := -ITests/CTests -ITests/Model -IFuzz -ITools/command/Sources -ITools/runloop/Sources $(if $(HAS_libdw),-DHAS_LIBDW) -DVIEWER='"Tools/runloop/Sources/viewer.html"'

@@ -34,16 +34,19 @@ $(RUNLOOP) $(RUNLOOP_TESTING):
 # As a user would build it.
 TRACED := $(B)/traced
 TROUBLED := $(B)/troubled
-$(TRACED) $(TROUBLED): $(B)/%: Tools/runloop/Tests/%.c $(STATIC)
+SAMPLED := $(B)/sampled
+$(SAMPLED): private FLAVOUR_FLAGS += -fno-omit-frame-pointer
+$(TRACED) $(TROUBLED) $(SAMPLED): $(B)/%: Tools/runloop/Tests/%.c $(STATIC)
 	$(SAY) CC $@
 	$(Q)$(COMPILE_PROGRAM) -o $@ $< $(PROGRAM_LIBS)
 
 .PHONY: check-runloop
-check-runloop: $(RUNLOOP_TESTING) $(TRACED) $(TROUBLED) $(DEBUGGED) $(SHARED)
+check-runloop: $(RUNLOOP_TESTING) $(TRACED) $(TROUBLED) $(SAMPLED) $(DEBUGGED) $(SHARED)
 	$(Q)Tools/runloop/Tests/test_runloop $(RUNLOOP_TESTING) $(TRACED)
 	$(Q)Tools/runloop/Tests/test_names $(RUNLOOP_TESTING) $(TRACED) $(SHARED)
 	$(Q)Tools/runloop/Tests/test_why $(RUNLOOP_TESTING) $(TROUBLED)
-	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP_TESTING) $(TRACED)
+	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP_TESTING) $(TRACED) $(SAMPLED)
+	$(Q)Tools/runloop/Tests/test_stacks $(RUNLOOP_TESTING) $(SAMPLED)
 	$(Q)Tools/runloop/Tests/test_top $(RUNLOOP_TESTING) $(SHARED) $(DEBUGGED)
 
 install:: all

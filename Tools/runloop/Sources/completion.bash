@@ -16,7 +16,7 @@ _runloop() {
         for ((i = 2; i < COMP_CWORD; i++)); do
             if [ "${COMP_WORDS[i]}" = -- ]; then mapfile -t COMPREPLY < <(compgen -c -f -- "$word"); return; fi
         done
-        mapfile -t COMPREPLY < <(compgen -W $'--output\n--buffer\n--' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W $'--output\n--buffer\n--stacks\n--' -- "$word")
     elif [ "${COMP_WORDS[1]}" = top ]; then
         mapfile -t COMPREPLY < <(compgen -W $'--interval\n--count\n--json' -- "$word")
     elif [ "${COMP_WORDS[1]}" = why ] && [[ $word == -* ]]; then

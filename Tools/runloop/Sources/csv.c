@@ -93,6 +93,48 @@ static void put_deadlock(const struct story *story, const struct deadlock *deadl
                   deadlock->end_ns - deadlock->begin_ns);
 }
 
+/* The stack is in the column `detail`, the outermost function first. */
+static void put_sample(const struct story *story, const struct stack_sample_of_story *sample, FILE *file)
+{
+    enum { stack_text_most = 8192 };
+    const struct traces *traces = story->traces;
+    const struct thread *thread = &traces->threads[sample->thread];
+    const struct code_name *innermost = &story->names[story->nodes[sample->node].name];
+    char text[stack_text_most];
+    size_t at = sizeof text - 1;
+
+    text[at] = '\0';
+    for (uint32_t node = sample->node + 1; node > 0; node = story->nodes[node - 1].parent) {
+        const char *name = story->names[story->nodes[node - 1].name].name;
+        const size_t length = strlen(name) + (text[at] != '\0');
+
+        if (length > at) {
+            break; /* outer functions are left out */
+        }
+        at -= length;
+        memcpy(text + at, name, strlen(name));
+        if (length > strlen(name)) {
+            text[at + length - 1] = ';';
+        }
+    }
+    (void)fprintf(file, "%d,%d,sample,", (int)traces->processes[thread->process].number, (int)thread->number);
+    put_text(file, innermost->name);
+    (void)fputc(',', file);
+    put_text(file, text + at);
+    (void)fprintf(file, ",,,%" PRId64 ",%" PRId64 ",,,,,,", sample->time_ns - traces->origin_ns, traces->sample_step_ns);
+    put_text(file, innermost->place);
+    (void)fputs(",\n", file);
+}
+
+static void put_turn(const struct story *story, const struct processor_turn *turn, FILE *file)
+{
+    const struct traces *traces = story->traces;
+    const struct thread *thread = &traces->threads[turn->thread];
+
+    (void)fprintf(file, "%d,%d,processor,,%s,,,%" PRId64 ",%" PRId64 ",,,,,,,\n", (int)traces->processes[thread->process].number,
+                  (int)thread->number, turn_kind_name((int)turn->kind), turn->begin_ns - traces->origin_ns, turn->end_ns - turn->begin_ns);
+}
+
 static void put_lost(const struct story *story, FILE *file)
 {
     const struct traces *traces = story->traces;
@@ -104,6 +146,9 @@ static void put_lost(const struct story *story, FILE *file)
             (void)fprintf(file, "%d,%d,lost events,,%" PRIu64 ",,,,,,,,,,,\n", (int)traces->processes[thread->process].number,
                           (int)thread->number, thread->lost);
         }
+    }
+    if (traces->samples_lost > 0) {
+        (void)fprintf(file, ",,lost samples,,%" PRIu64 ",,,,,,,,,,,\n", traces->samples_lost);
     }
     for (size_t i = 0; i < traces->process_count; i++) {
         if (traces->processes[i].lost > 0) {
@@ -128,6 +173,12 @@ int write_csv(const struct story *story, FILE *file)
     }
     for (size_t i = 0; i < story->deadlock_count; i++) {
         put_deadlock(story, &story->deadlocks[i], file);
+    }
+    for (size_t i = 0; i < story->sample_count; i++) {
+        put_sample(story, &story->samples[i], file);
+    }
+    for (size_t i = 0; i < story->turn_count; i++) {
+        put_turn(story, &story->turns[i], file);
     }
     put_lost(story, file);
     return exit_success;

@@ -220,6 +220,65 @@ static void put_flows(const struct story *story, const uint32_t *order, FILE *fi
     free(places);
 }
 
+/* Samples and turns are by thread: ranges of their columns, as the rows of spans. */
+static void put_samples(const struct story *story, FILE *file)
+{
+    const struct traces *traces = story->traces;
+    struct coder coder = column_begin(file, "sampleTime");
+
+    for (size_t i = 0; i < story->sample_count; i++) {
+        put_double(&coder, (double)(story->samples[i].time_ns - traces->origin_ns));
+    }
+    column_end(&coder);
+    coder = column_begin(file, "sampleNode");
+    for (size_t i = 0; i < story->sample_count; i++) {
+        put_number(&coder, story->samples[i].node, 4);
+    }
+    column_end(&coder);
+    coder = column_begin(file, "nodes");
+    for (size_t i = 0; i < story->node_count; i++) {
+        put_number(&coder, story->nodes[i].parent, 4);
+        put_number(&coder, story->nodes[i].name, 4);
+    }
+    column_end(&coder);
+    (void)fputs("sampleRows:[", file);
+    for (size_t from = 0, to = 0; from < story->sample_count; from = to) {
+        while (to < story->sample_count && story->samples[to].thread == story->samples[from].thread) {
+            to++;
+        }
+        (void)fprintf(file, "[%u,0,%zu,%zu],", story->samples[from].thread, from, to);
+    }
+    (void)fprintf(file, "],\nsampleStep:%" PRId64 ",samplesLost:%" PRIu64 ",\n", traces->sample_step_ns, traces->samples_lost);
+}
+
+static void put_turns(const struct story *story, FILE *file)
+{
+    struct coder coder = column_begin(file, "turnBegin");
+
+    for (size_t i = 0; i < story->turn_count; i++) {
+        put_double(&coder, (double)(story->turns[i].begin_ns - story->traces->origin_ns));
+    }
+    column_end(&coder);
+    coder = column_begin(file, "turnLength");
+    for (size_t i = 0; i < story->turn_count; i++) {
+        put_double(&coder, (double)(story->turns[i].end_ns - story->turns[i].begin_ns));
+    }
+    column_end(&coder);
+    coder = column_begin(file, "turnKind");
+    for (size_t i = 0; i < story->turn_count; i++) {
+        put_number(&coder, story->turns[i].kind, 1);
+    }
+    column_end(&coder);
+    (void)fputs("turnRows:[", file);
+    for (size_t from = 0, to = 0; from < story->turn_count; from = to) {
+        while (to < story->turn_count && story->turns[to].thread == story->turns[from].thread) {
+            to++;
+        }
+        (void)fprintf(file, "[%u,0,%zu,%zu],", story->turns[from].thread, from, to);
+    }
+    (void)fputs("],\n", file);
+}
+
 static void put_threads(const struct story *story, FILE *file)
 {
     const struct traces *traces = story->traces;
@@ -345,6 +404,8 @@ int write_html(const struct story *story, FILE *file)
     put_spans(story, order, file);
     put_rows(story, order, file);
     put_flows(story, order, file);
+    put_samples(story, file);
+    put_turns(story, file);
     put_threads(story, file);
     put_requests(story, file);
     put_figures(story, file);

@@ -11,33 +11,35 @@
 
 #include "runloop.h"
 
-static const char usage[] = "usage: runloop trace [-o FILE] [--buffer BYTES] -- PROGRAM [ARGUMENT...]\n"
+static const char usage[] = "usage: runloop trace [-o FILE] [--buffer BYTES] [--stacks] -- PROGRAM [ARGUMENT...]\n"
                             "       runloop export --format html|perfetto|csv [-o FILE] [--stall SECONDS] TRACE...\n"
                             "       runloop why [--stall SECONDS] [--interval SECONDS] [--json] PROCESS|TRACE...\n"
                             "       runloop top [--interval SECONDS] [--count NUMBER] [--json]\n"
                             "       runloop --help | --version\n";
 
-static const char help[] = "\n"
-                           "trace   runs PROGRAM, and writes into a file what its run loops do\n"
-                           "  -o, --output FILE  the file (PROGRAM.crltrace); child processes get FILE.NUMBER\n"
-                           "  --buffer BYTES     of each thread's latest events, at 32 bytes an event (2097152)\n"
-                           "export  writes traces of one machine, together, in another form\n"
-                           "  --format html      a page with a time line and figures, for any browser, without network\n"
-                           "  --format perfetto  for Perfetto's viewer (ui.perfetto.dev) and its trace processor\n"
-                           "  --format csv       a line for each run, pass, sleep, callout and arrow\n"
-                           "  -o, --output FILE  the file (standard output)\n"
-                           "  --stall SECONDS    how long a loop may stay awake until it counts as a stall (0.25)\n"
-                           "why     says what is wrong: never called, spins, late, hangs, wakes too often\n"
-                           "  --interval SECONDS how long to watch a process that runs with CORERUNLOOP_STATISTICS=1 (1)\n"
-                           "  --json             an object\n"
-                           "top     shows what the loops of this user's processes do that run with CORERUNLOOP_STATISTICS=1\n"
-                           "  --interval SECONDS how long to count for each table (1)\n"
-                           "  --count NUMBER     of tables (without end; with --json 1)\n"
-                           "  --json             an object for each table\n"
-                           "\n"
-                           "Exit status: 0 success; 1 an error; 2 wrong usage. why: 3 if something is wrong. trace: that of PROGRAM, 126 "
-                           "if it cannot be run, 127 if it is not there,\n"
-                           "and 128 and the signal's number if a signal ended it.\n";
+static const char help[] =
+    "\n"
+    "trace   runs PROGRAM, and writes into a file what its run loops do\n"
+    "  -o, --output FILE  the file (PROGRAM.crltrace); child processes get FILE.NUMBER\n"
+    "  --buffer BYTES     of each thread's latest events, at 32 bytes an event (2097152)\n"
+    "  --stacks           besides, what each thread was doing 997 times a second, and when it waited for a processor\n"
+    "export  writes traces of one machine, together, in another form\n"
+    "  --format html      a page with a time line and figures, for any browser, without network\n"
+    "  --format perfetto  for Perfetto's viewer (ui.perfetto.dev) and its trace processor\n"
+    "  --format csv       a line for each run, pass, sleep, callout, arrow and sample\n"
+    "  -o, --output FILE  the file (standard output)\n"
+    "  --stall SECONDS    how long a loop may stay awake until it counts as a stall (0.25)\n"
+    "why     says what is wrong: never called, spins, late, hangs, wakes too often\n"
+    "  --interval SECONDS how long to watch a process that runs with CORERUNLOOP_STATISTICS=1 (1)\n"
+    "  --json             an object\n"
+    "top     shows what the loops of this user's processes do that run with CORERUNLOOP_STATISTICS=1\n"
+    "  --interval SECONDS how long to count for each table (1)\n"
+    "  --count NUMBER     of tables (without end; with --json 1)\n"
+    "  --json             an object for each table\n"
+    "\n"
+    "Exit status: 0 success; 1 an error; 2 wrong usage. why: 3 if something is wrong. trace: that of PROGRAM, 126 "
+    "if it cannot be run, 127 if it is not there,\n"
+    "and 128 and the signal's number if a signal ended it.\n";
 
 struct options {
     const char *output;
@@ -47,6 +49,7 @@ struct options {
     double interval_s;
     long tables; /* -1: not said */
     bool is_json;
+    bool is_with_stacks;
 };
 
 static const struct options default_options = {.stall_s = 0.25, .interval_s = 1, .tables = -1};
@@ -83,7 +86,7 @@ static int take_stall(struct options *options)
 /* The options that a command knows; those of others are wrong usage. */
 static bool is_known(const char *command, int option)
 {
-    const char *known = strcmp(command, "trace") == 0    ? "ob"
+    const char *known = strcmp(command, "trace") == 0    ? "obk"
                         : strcmp(command, "export") == 0 ? "ofs"
                         : strcmp(command, "why") == 0    ? "sij"
                                                          : "inj";
@@ -113,6 +116,9 @@ static int take_option(int option, char **words, void *taken)
     case 'f':
         options->format = optarg;
         return exit_success;
+    case 'k':
+        options->is_with_stacks = true;
+        return exit_success;
     default:
         options->is_json = true;
         return exit_success;
@@ -121,10 +127,10 @@ static int take_option(int option, char **words, void *taken)
 
 static int take_options(int count, char **words, struct options *options)
 {
-    static const struct option known[] = {{"output", required_argument, NULL, 'o'},   {"buffer", required_argument, NULL, 'b'},
-                                          {"format", required_argument, NULL, 'f'},   {"stall", required_argument, NULL, 's'},
-                                          {"interval", required_argument, NULL, 'i'}, {"count", required_argument, NULL, 'n'},
-                                          {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"output", required_argument, NULL, 'o'}, {"buffer", required_argument, NULL, 'b'},   {"format", required_argument, NULL, 'f'},
+        {"stall", required_argument, NULL, 's'},  {"interval", required_argument, NULL, 'i'}, {"count", required_argument, NULL, 'n'},
+        {"json", no_argument, NULL, 'j'},         {"stacks", no_argument, NULL, 'k'},         {NULL, 0, NULL, 0}};
     const char *letters = strcmp(words[0], "trace") == 0 ? "+:o:" : ":o:"; /* those of trace end at its program */
 
     return options_take(count, words, letters, known, take_option, options);
@@ -165,15 +171,11 @@ static int export_traces(const struct options *options, int count, char **files)
     FILE *file = stdout;
     struct traces traces = {0};
     struct story story;
-    int status = exit_success;
+    int status = traces_read(&traces, count, files);
 
-    for (int i = 0; i < count && status == exit_success; i++) {
-        status = traces_add(&traces, files[i]);
-    }
     if (status != exit_success) {
         return status;
     }
-    traces_finish(&traces);
     story_tell(&story, &traces, (int64_t)llround(options->stall_s * 1e9));
     if (options->output && !(file = open_output(options->output))) {
         return fail(exit_error, "%s: %s", options->output, strerror(errno));
@@ -198,7 +200,8 @@ static int run_trace(int count, char **words)
     if (status != exit_success) {
         return status;
     }
-    return optind < count ? record_program(options.output, options.buffer, words + optind) : misuse("trace needs a program");
+    return optind < count ? record_program(options.output, options.buffer, options.is_with_stacks, words + optind)
+                          : misuse("trace needs a program");
 }
 
 static int run_export(int count, char **words)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes the trace in Perfetto's format: protocol buffers, field by field. The numbers of the fields are those of Perfetto's published
- * trace_packet.proto, track_event.proto and track_descriptor.proto.
+ * trace_packet.proto, track_event.proto, track_descriptor.proto, profile_packet.proto and profile_common.proto.
  *
  * Each thread is a track. A span is a slice: a packet where it begins and one where it ends. An arrow is an instant on the track that it
- * comes from; this instant and the slice at its end have the same flow number.
+ * comes from; this instant and the slice at its end have the same flow number. A thread's turns on a processor are a track below its own.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "Stacks/stack_file.h"
 #include "runloop.h"
 
 enum {
@@ -17,8 +18,25 @@ enum {
     packet_timestamp = 8, /* TracePacket */
     packet_sequence = 10,
     packet_event = 11,
+    packet_interned = 12,
     packet_flags = 13,
     packet_descriptor = 60,
+    packet_sample = 66,
+    interned_functions = 5, /* InternedData */
+    interned_frames = 6,
+    interned_stacks = 7,
+    interned_paths = 17,
+    interned_mappings = 19,
+    interned_number = 1, /* of each of these */
+    interned_text = 2,
+    frame_function = 2,
+    frame_mapping = 3,
+    mapping_path = 7,
+    stack_frame = 2, /* Callstack */
+    sample_process = 2, /* PerfSample */
+    sample_thread = 3,
+    sample_stack = 4,
+    sample_mode = 5,
     event_annotation = 4, /* TrackEvent */
     event_type = 9,
     event_track = 11,
@@ -31,8 +49,10 @@ enum {
     annotation_pointer = 7,
     annotation_name = 10,
     descriptor_number = 1, /* TrackDescriptor */
+    descriptor_name = 2,
     descriptor_process = 3,
     descriptor_thread = 4,
+    descriptor_parent = 5,
     process_pid = 1, /* ProcessDescriptor */
     process_name = 6,
     thread_pid = 1, /* ThreadDescriptor */
@@ -41,6 +61,8 @@ enum {
 };
 
 enum { slice_begins = 1, slice_ends = 2, instant = 3 };
+enum { forgets_interned = 1, needs_interned = 2 }; /* of packet_flags */
+enum { mode_of_users = 2 };
 
 /* A message that is being put together. */
 struct message {
@@ -129,7 +151,7 @@ static void describe_tracks(struct writer *writer)
 {
     const struct traces *traces = writer->story->traces;
 
-    put_number(&writer->packet, packet_flags, 1); /* the reader forgets what packets of this sequence have said before */
+    put_number(&writer->packet, packet_flags, forgets_interned); /* what packets of this sequence have said before */
     for (size_t i = 0; i < traces->process_count; i++) {
         put_number(&writer->inner, process_pid, (uint64_t)(int64_t)traces->processes[i].number);
         put_text(&writer->inner, process_name, traces->processes[i].program);
@@ -152,13 +174,18 @@ static void describe_tracks(struct writer *writer)
 }
 
 /* Sends the event in `part`, which lacks its type and track. */
-static void send_event(struct writer *writer, int type, uint32_t thread, int64_t time_ns)
+static void send_event_of_track(struct writer *writer, int type, uint64_t track, int64_t time_ns)
 {
     put_number(&writer->part, event_type, (uint64_t)type);
-    put_number(&writer->part, event_track, track_of(writer, thread));
+    put_number(&writer->part, event_track, track);
     put_number(&writer->packet, packet_timestamp, (uint64_t)time_ns);
     put_message(&writer->packet, packet_event, &writer->part);
     send_packet(writer);
+}
+
+static void send_event(struct writer *writer, int type, uint32_t thread, int64_t time_ns)
+{
+    send_event_of_track(writer, type, track_of(writer, thread), time_ns);
 }
 
 static void annotate_text(struct writer *writer, const char *name, const char *text)
@@ -257,6 +284,114 @@ static void put_arrows(struct writer *writer)
     }
 }
 
+/* ---- samples ---- */
+
+static void put_interned(struct writer *writer, unsigned field, uint64_t number, const char *text)
+{
+    put_number(&writer->inner, interned_number, number);
+    if (text) {
+        put_text(&writer->inner, interned_text, text);
+    }
+    put_message(&writer->part, field, &writer->inner);
+}
+
+static void send_interned(struct writer *writer)
+{
+    put_number(&writer->packet, packet_flags, needs_interned);
+    put_message(&writer->packet, packet_interned, &writer->part);
+    send_packet(writer);
+}
+
+/* Frames have no part without a file that they are of; all are in one without a name. */
+static void intern_functions(struct writer *writer)
+{
+    const struct story *story = writer->story;
+
+    put_interned(writer, interned_paths, 1, "");
+    put_number(&writer->inner, interned_number, 1);
+    put_number(&writer->inner, mapping_path, 1);
+    put_message(&writer->part, interned_mappings, &writer->inner);
+    send_interned(writer);
+    for (uint32_t i = 0; i < story->name_count; i++) {
+        put_interned(writer, interned_functions, i + UINT64_C(1), story->names[i].name);
+        put_number(&writer->inner, interned_number, i + UINT64_C(1));
+        put_number(&writer->inner, frame_function, i + UINT64_C(1));
+        put_number(&writer->inner, frame_mapping, 1);
+        put_message(&writer->part, interned_frames, &writer->inner);
+        send_interned(writer);
+    }
+}
+
+/* The outermost function comes first. */
+static void intern_stack(struct writer *writer, uint32_t node)
+{
+    const struct stack_node *nodes = writer->story->nodes;
+    uint32_t names[stack_frames_most];
+    unsigned count = 0;
+
+    for (uint32_t at = node + 1; at > 0; at = nodes[at - 1].parent) {
+        invariant(count < stack_frames_most);
+        names[count++] = nodes[at - 1].name;
+    }
+    put_number(&writer->inner, interned_number, node + UINT64_C(1));
+    while (count > 0) {
+        put_number(&writer->inner, stack_frame, names[--count] + UINT64_C(1));
+    }
+    put_message(&writer->part, interned_stacks, &writer->inner);
+    send_interned(writer);
+}
+
+static void put_samples(struct writer *writer)
+{
+    const struct story *story = writer->story;
+    const struct traces *traces = story->traces;
+    bool *is_interned = make_room(story->node_count, sizeof *is_interned);
+
+    if (story->sample_count > 0) {
+        intern_functions(writer);
+    }
+    for (size_t i = 0; i < story->sample_count; i++) {
+        const struct stack_sample_of_story *sample = &story->samples[i];
+        const struct thread *thread = &traces->threads[sample->thread];
+
+        if (!is_interned[sample->node]) {
+            intern_stack(writer, sample->node);
+            is_interned[sample->node] = true;
+        }
+        put_number(&writer->part, sample_process, (uint64_t)(int64_t)traces->processes[thread->process].number);
+        put_number(&writer->part, sample_thread, (uint64_t)(int64_t)thread->number);
+        put_number(&writer->part, sample_stack, sample->node + UINT64_C(1));
+        put_number(&writer->part, sample_mode, mode_of_users);
+        put_number(&writer->packet, packet_timestamp, (uint64_t)sample->time_ns);
+        put_number(&writer->packet, packet_flags, needs_interned);
+        put_message(&writer->packet, packet_sample, &writer->part);
+        send_packet(writer);
+    }
+    free(is_interned);
+}
+
+static void put_turns(struct writer *writer)
+{
+    const struct story *story = writer->story;
+
+    for (size_t i = 0; i < story->turn_count; i++) {
+        const struct processor_turn *turn = &story->turns[i];
+        const uint64_t track = track_of(writer, turn->thread) + story->traces->thread_count;
+
+        if (i == 0 || story->turns[i - 1].thread != turn->thread) {
+            put_number(&writer->part, descriptor_number, track);
+            put_text(&writer->part, descriptor_name, "processor");
+            put_number(&writer->part, descriptor_parent, track_of(writer, turn->thread));
+            put_message(&writer->packet, packet_descriptor, &writer->part);
+            send_packet(writer);
+        }
+        put_text(&writer->part, event_category, "processor");
+        put_text(&writer->part, event_name, turn_kind_name((int)turn->kind));
+        send_event_of_track(writer, slice_begins, track, turn->begin_ns);
+        send_event_of_track(writer, slice_ends, track, turn->end_ns);
+    }
+}
+
 int write_perfetto(const struct story *story, FILE *file)
 {
     struct writer writer = {.story = story, .file = file};
@@ -272,5 +407,7 @@ int write_perfetto(const struct story *story, FILE *file)
     describe_tracks(&writer);
     put_slices(&writer);
     put_arrows(&writer);
+    put_samples(&writer);
+    put_turns(&writer);
     return exit_success;
 }

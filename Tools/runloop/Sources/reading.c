@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "Stacks/stack_file.h"
 #include "regular_file.h"
 #include "runloop.h"
 
@@ -20,6 +21,7 @@ struct image {
     const char *path;
     int file;
     uint64_t size;
+    bool is_of_samples; /* it is read with its trace */
     struct trace_file_header header;
 };
 
@@ -164,6 +166,10 @@ static int read_header(struct image *image)
     struct trace_file_header *header = &image->header;
     size_t size = regular_file_copy(image->file, 0, header, sizeof *header);
 
+    if (size >= sizeof header->magic && memcmp(header->magic, stack_file_magic, sizeof stack_file_magic) == 0) {
+        image->is_of_samples = true;
+        return exit_success;
+    }
     if (size < sizeof header->magic || memcmp(header->magic, trace_file_magic, sizeof trace_file_magic) != 0) {
         return fail(exit_error, "%s: this is no trace", image->path);
     }
@@ -240,11 +246,11 @@ int traces_add(struct traces *traces, const char *path)
     }
     image.size = (uint64_t)status.st_size;
     result = read_header(&image);
-    if (result == exit_success) {
+    if (result == exit_success && !image.is_of_samples) {
         result = read_image(traces, &image);
     }
     (void)close(image.file);
-    return result;
+    return result == exit_success && !image.is_of_samples ? traces_add_stacks(traces, path) : result;
 }
 
 /* Compares times only. The sort is stable, so the events of one thread at one time stay in the order in which it wrote them. */
@@ -294,6 +300,7 @@ void traces_finish(struct traces *traces)
 {
     traces->origin_ns = INT64_MAX;
     traces->end_ns = INT64_MIN;
+    traces_finish_stacks(traces);
     sort_events(traces->events, traces->event_count);
     for (size_t i = 0; i < traces->process_count; i++) {
         const struct process *process = &traces->processes[i];
@@ -302,8 +309,24 @@ void traces_finish(struct traces *traces)
         traces->end_ns = process->ended_ns > traces->end_ns ? process->ended_ns : traces->end_ns;
         traces->end_ns = process->began_ns > traces->end_ns ? process->began_ns : traces->end_ns;
     }
-    if (traces->event_count > 0 && traces->events[traces->event_count - 1].time_ns > traces->end_ns) {
-        traces->end_ns = traces->events[traces->event_count - 1].time_ns;
+    for (size_t i = 0; i < traces->thread_count; i++) {
+        traces->end_ns = traces->threads[i].last_ns > traces->end_ns ? traces->threads[i].last_ns : traces->end_ns;
     }
     invariant(traces->process_count == 0 || traces->origin_ns <= traces->end_ns);
+}
+
+int traces_read(struct traces *traces, int count, char **files)
+{
+    int status = exit_success;
+
+    for (int i = 0; i < count && status == exit_success; i++) {
+        status = traces_add(traces, files[i]);
+    }
+    if (status == exit_success && traces->process_count == 0) {
+        status = fail(exit_error, "%s: these are samples, and their trace has to be named", files[0]);
+    }
+    if (status == exit_success) {
+        traces_finish(traces);
+    }
+    return status;
 }

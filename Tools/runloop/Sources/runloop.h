@@ -5,6 +5,7 @@
  *   main.c      the words of the command line
  *   record.c    runloop trace: runs a program that is traced
  *   reading.c   trace files -> events of threads, in order of time; whatever the bytes are
+ *   Stacks/     trace --stacks: samples of stacks and of who had a processor, their file, and what a story has of them
  *   Names/      addresses -> names of functions and places in sources, which a child process reads
  *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures; lateness.c makes those of timers,
  *               usage.c those of the processor, requests.c tells who waits for whom
@@ -32,6 +33,8 @@
 enum { exit_found = 3, exit_not_run = 126, exit_not_found = 127 }; /* of why, if something is wrong; and of trace, as a shell has them */
 
 /* ---- reading ---- */
+
+static const uint32_t no_thread = UINT32_MAX;
 
 struct object_map {
     uint64_t bias, begin, end;
@@ -73,6 +76,17 @@ struct event {
     uint16_t detail;
 };
 
+/* What a file of samples has told; see Stacks/stack_file.h. */
+struct sampled {
+    int64_t time_ns;
+    int32_t process; /* their numbers in the system, */
+    int32_t number;
+    uint32_t thread; /* and the thread's place among the threads; no_thread: it has none */
+    uint32_t kind; /* enum stack_record_kind */
+    uint32_t count; /* addresses of a sample, from `first` on */
+    size_t first;
+};
+
 struct traces {
     struct process *processes;
     size_t process_count, process_capacity;
@@ -80,6 +94,12 @@ struct traces {
     size_t thread_count, thread_capacity;
     struct event *events; /* by time; those of one thread as it wrote them */
     size_t event_count, event_capacity;
+    struct sampled *samples; /* after traces_finish by thread, and then by time; without those of no thread */
+    size_t sample_count, sample_capacity;
+    uint64_t *addresses; /* of all samples */
+    size_t address_count, address_capacity;
+    uint64_t samples_lost;
+    int64_t sample_step_ns; /* 0: there are none */
     uint64_t events_read; /* and those that were not whole */
     int64_t origin_ns; /* the beginning of the earliest trace; times are written as distances from it */
     int64_t end_ns; /* the latest instant in any trace */
@@ -90,11 +110,22 @@ static const int64_t time_most_ns = INT64_MAX / 4;
 
 /* Adds a file's events. Returns an exit status after a line on standard error. */
 int traces_add(struct traces *traces, const char *path);
+/* A file of samples beside a trace is read with it. */
+const char *path_of_stacks(const char *trace);
+int traces_add_stacks(struct traces *traces, const char *trace);
+/* Finds the threads of the samples, which may have run until after their last events, and puts the samples in order. */
+void traces_finish_stacks(struct traces *traces);
 /* Puts the events of all files in order. */
 void traces_finish(struct traces *traces);
+/* Adds all files, of which there is one, and finishes. Returns an exit status after a line on standard error. */
+int traces_read(struct traces *traces, int count, char **files);
 
 /* ---- symbols ---- */
 
+/* The object that has the address; NULL: none, as for code made at run time, or what is no address. */
+struct object_map *object_at(const struct process *process, uint64_t address);
+/* The name of what has no object. */
+extern const char symbol_without_file[];
 /* The name of the function at an address. The texts are never freed. */
 struct code_name symbol_name(struct process *process, uint64_t address);
 
@@ -201,7 +232,6 @@ struct awaited_request {
     uint8_t result; /* the result with its sign changed, request_result_count for one that was left, or request_unfinished */
 };
 
-static const uint32_t no_thread = UINT32_MAX;
 static const uint32_t no_request = UINT32_MAX;
 
 /* Threads in a circle, each of which waits for a reply from the next one. */
@@ -221,8 +251,36 @@ struct joined_item {
     uint8_t kind; /* of its callouts */
 };
 
+/* A function that was called by its parent: the samples' stacks are paths in this tree. */
+struct stack_node {
+    uint32_t parent; /* its place plus 1; 0: the outermost */
+    uint32_t name;
+};
+
+struct stack_sample_of_story {
+    int64_t time_ns;
+    uint32_t thread;
+    uint32_t node; /* of the innermost function */
+};
+
+enum turn_kind { turn_runs, turn_waits }; /* has a processor, or waits for one; between turns it sleeps */
+
+struct processor_turn {
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint32_t thread;
+    uint32_t kind;
+};
+
 struct story {
     struct traces *traces;
+    uint32_t *frames; /* the names of the traces' addresses */
+    struct stack_node *nodes; /* each behind its parent */
+    size_t node_count, node_capacity;
+    struct stack_sample_of_story *samples; /* by thread, and then by time */
+    size_t sample_count, sample_capacity;
+    struct processor_turn *turns; /* by thread, and then by time */
+    size_t turn_count, turn_capacity;
     struct span *spans; /* by beginning; an outer one before those in it */
     size_t span_count, span_capacity;
     struct flow *flows;
@@ -250,6 +308,12 @@ void story_tell_lateness(struct story *story);
 /* Fills in what the threads had of the processor. story_tell calls it. */
 void story_tell_usage(struct story *story);
 
+/* Makes samples and turns of what was sampled. story_tell calls it, with the frames named. */
+void story_tell_stacks(struct story *story);
+/* For how long the thread was in turns of that kind between two times. */
+int64_t turns_between(const struct story *story, uint32_t thread, enum turn_kind kind, int64_t from_ns, int64_t to_ns);
+const char *turn_kind_name(int kind);
+
 const char *span_kind_name(int kind);
 const char *flow_kind_name(int kind);
 const char *cause_name(int cause);
@@ -268,8 +332,8 @@ int write_html(const struct story *story, FILE *file);
 
 /* ---- runloop trace ---- */
 
-/* Runs the program with its trace in `file`; NULL: a name made of the program's. Returns the program's exit status. */
-int record_program(const char *file, const char *buffer, char **program);
+/* Runs the program with its trace in `file`, NULL: a name made of the program's, and samples beside it. Returns its exit status. */
+int record_program(const char *file, const char *buffer, bool is_with_stacks, char **program);
 
 /* ---- runloop why ---- */
 

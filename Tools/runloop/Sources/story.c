@@ -599,6 +599,27 @@ static void close_all(struct teller *teller)
     }
 }
 
+/* Names the functions of all sampled frames. An address to which a function returns may be that of the next function. */
+static void name_frames(struct teller *teller)
+{
+    enum { named_most = 1 << 16 }; /* more functions than these are invented */
+    const struct traces *traces = teller->story->traces;
+
+    teller->story->frames = make_room(traces->address_count, sizeof *teller->story->frames);
+    for (size_t i = 0; i < traces->sample_count; i++) {
+        const struct sampled *sample = &traces->samples[i];
+
+        for (size_t k = 0; k < sample->count; k++) {
+            const uint64_t address = traces->addresses[sample->first + k];
+
+            teller->story->frames[sample->first + k] =
+                teller->addresses.count < named_most
+                    ? name_of_function(teller, traces->threads[sample->thread].process, address - (k > 0 && address > 0))
+                    : name_of_text(teller, "other functions");
+        }
+    }
+}
+
 /* ---- the story ---- */
 
 static int by_longest(const void *one, const void *other)
@@ -630,6 +651,8 @@ void story_tell(struct story *story, struct traces *traces, int64_t stall_ns)
     requests_end(&teller.requests);
     forget_run_modes(&teller);
     story_tell_usage(story);
+    name_frames(&teller);
+    story_tell_stacks(story);
     if (story->function_count > 0) {
         qsort(story->functions, story->function_count, sizeof *story->functions, by_longest);
     }

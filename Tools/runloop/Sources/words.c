@@ -12,6 +12,13 @@ const char *span_kind_name(int kind)
     return names[kind];
 }
 
+const char symbol_without_file[] = "code without a file";
+
+const char *turn_kind_name(int kind)
+{
+    return kind == turn_runs ? "runs" : "waits for a processor";
+}
+
 const char *flow_kind_name(int kind)
 {
     static const char *const names[flow_kind_count] = {"signal", "wake-up", "post", "message", "reply"};

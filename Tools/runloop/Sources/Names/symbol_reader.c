@@ -104,13 +104,14 @@ static void write_place(struct symbol_answer *ret_answer, const char *source, in
     }
 }
 
-/* Where the function is declared. */
+/* Where the function is declared. Around a part that was inlined are that function's own scopes, unless one asks by the part itself. */
 static void find_place(Dwfl_Module *module, uint64_t address, struct symbol_answer *ret_answer)
 {
     Dwarf_Addr bias;
     Dwarf_Die *unit = find_unit(module, address, &bias);
+    Dwarf_Die *innermost = NULL;
     Dwarf_Die *scopes = NULL;
-    int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+    int count = unit && dwarf_getscopes(unit, address - bias, &innermost) > 0 ? dwarf_getscopes_die(innermost, &scopes) : 0;
     int line = 0;
 
     for (int i = 0; i < count; i++) {
@@ -119,6 +120,7 @@ static void find_place(Dwfl_Module *module, uint64_t address, struct symbol_answ
             break;
         }
     }
+    free(innermost);
     free(scopes);
 }
 
@@ -135,7 +137,10 @@ void symbol_look_up(const struct symbol_question *question, struct symbol_answer
     }
     name = dwfl_module_addrinfo(file->module, question->address, &into, &symbol, NULL, NULL, NULL);
     if (name && is_of_function(&symbol, into)) {
-        symbol_demangle(name, ret_answer->name);
+        char plain[symbol_name_most]; /* without the version that a shared library's name may have */
+
+        (void)snprintf(plain, sizeof plain, "%.*s", (int)strcspn(name, "@"), name);
+        symbol_demangle(plain, ret_answer->name);
     }
     find_place(file->module, question->address, ret_answer);
 }

@@ -121,14 +121,19 @@ static struct code_name name_in_file(struct object_map *object, uint64_t address
     return (struct code_name){copy_text(answer.name, strlen(answer.name)), copy_text(answer.place, strlen(answer.place))};
 }
 
-struct code_name symbol_name(struct process *process, uint64_t address)
+struct object_map *object_at(const struct process *process, uint64_t address)
 {
     for (size_t i = 0; i < process->object_count; i++) {
-        struct object_map *object = &process->objects[i];
-
-        if (address >= object->begin && address < object->end) {
-            return name_in_file(object, address, process->began_s);
+        if (address >= process->objects[i].begin && address < process->objects[i].end) {
+            return &process->objects[i];
         }
     }
-    return (struct code_name){"code without a file", ""};
+    return NULL;
+}
+
+struct code_name symbol_name(struct process *process, uint64_t address)
+{
+    struct object_map *object = object_at(process, address);
+
+    return object ? name_in_file(object, address, process->began_s) : (struct code_name){symbol_without_file, ""};
 }

@@ -136,6 +136,60 @@ static uint32_t longest_callout(const struct story *story, uint32_t thread, int6
     return found;
 }
 
+/* Whether the samples tell what the thread did in that time. */
+static bool prove_turns(struct explainer *explainer, uint32_t thread, int64_t from_ns, int64_t to_ns)
+{
+    const int64_t ran_ns = turns_between(explainer->story, thread, turn_runs, from_ns, to_ns);
+    const int64_t waited_ns = turns_between(explainer->story, thread, turn_waits, from_ns, to_ns);
+    const int64_t slept_ns = to_ns - from_ns - ran_ns - waited_ns;
+
+    if (ran_ns == 0 && waited_ns == 0) {
+        return false;
+    }
+    findings_prove(&explainer->findings, "In these %.3f s the thread waited %.3f s for a processor, ran %.3f s, and slept %.3f s.",
+                   seconds(to_ns - from_ns), seconds(waited_ns), seconds(ran_ns), seconds(slept_ns > 0 ? slept_ns : 0));
+    return true;
+}
+
+/* The innermost function of a stack that is in a file: one of the kernel's for programs (clock_gettime) says nothing. */
+static uint32_t function_of(const struct story *story, uint32_t node)
+{
+    while (story->nodes[node].parent > 0 && strcmp(story->names[story->nodes[node].name].name, symbol_without_file) == 0) {
+        node = story->nodes[node].parent - 1;
+    }
+    return story->nodes[node].name;
+}
+
+/* The function in which the callout was found most often, by itself and not by what it called. */
+static void prove_samples(struct explainer *explainer, const struct span *span)
+{
+    const struct story *story = explainer->story;
+    struct pair_table counts = {NULL, 0, 0};
+    uint64_t count = 0;
+    uint64_t most = 0;
+    uint32_t name = 0;
+
+    for (size_t i = 0; i < story->sample_count; i++) {
+        const struct stack_sample_of_story *sample = &story->samples[i];
+
+        if (sample->thread == span->thread && sample->time_ns >= span->begin_ns && sample->time_ns < span->end_ns) {
+            uint32_t function = function_of(story, sample->node);
+            uint64_t own = ++*pair_table_value(&counts, function, 0);
+
+            count++;
+            name = own > most ? function : name;
+            most = own > most ? own : most;
+        }
+    }
+    free(counts.entries);
+    if (count > 0) {
+        findings_prove(&explainer->findings,
+                       *story->names[name].place ? "%" PRIu64 " of %" PRIu64 " samples are in %.200s (%.200s)."
+                                                 : "%" PRIu64 " of %" PRIu64 " samples are in %.200s%.0s.",
+                       most, count, story->names[name].name, story->names[name].place);
+    }
+}
+
 static void prove_callout(struct explainer *explainer, uint32_t place, const char *what)
 {
     const struct span *span = &explainer->story->spans[place];
@@ -143,10 +197,11 @@ static void prove_callout(struct explainer *explainer, uint32_t place, const cha
 
     findings_prove(&explainer->findings, "%s %s from %.3f s on for %.3f s.", function_text(explainer, span->kind, span->name, function),
                    what, moment(explainer, span->begin_ns), seconds(span->end_ns - span->begin_ns));
-    if (span->off_ns > 0) {
+    if (!prove_turns(explainer, span->thread, span->begin_ns, span->end_ns) && span->off_ns > 0) {
         findings_prove(&explainer->findings, "It was off the processor for %.3f s of that, as in a wait for a lock, a file or a sleep.",
                        seconds(span->off_ns));
     }
+    prove_samples(explainer, span);
 }
 
 static void add_requests(struct explainer *explainer)
@@ -351,11 +406,32 @@ static void add_awake(struct explainer *explainer)
 
 /* ---- late and stuck ---- */
 
-/* The latest callout of each timer that was late: its place plus 1, by thread and name. */
+/* What the thread did between a timer's date and its callout. */
+static void prove_lateness(struct explainer *explainer, uint32_t place)
+{
+    const struct story *story = explainer->story;
+    const struct span *span = &story->spans[place];
+    const int64_t late_ns = span->begin_ns - span->due_ns;
+    const int64_t waited_ns = turns_between(story, span->thread, turn_waits, span->due_ns, span->begin_ns);
+    const uint32_t callout = longest_callout(story, span->thread, span->due_ns, span->begin_ns, place);
+
+    if (waited_ns > late_ns / 2) {
+        findings_prove(&explainer->findings, "That is because the thread waited for a processor %.3f s of %.3f s.", seconds(waited_ns),
+                       seconds(late_ns));
+    }
+    if (callout != no_span) {
+        prove_callout(explainer, callout, "had the thread");
+    } else if (waited_ns <= late_ns / 2) {
+        findings_prove(&explainer->findings, "No callout had the thread: the kernel woke it late, or it did not run the loop.");
+        (void)prove_turns(explainer, span->thread, span->due_ns, span->begin_ns);
+    }
+}
+
+/* Of each timer the latest callout. */
 static void add_late(struct explainer *explainer)
 {
     const struct story *story = explainer->story;
-    struct pair_table worst = {NULL, 0, 0};
+    struct pair_table worst = {NULL, 0, 0}; /* (thread, name) -> the place plus 1 */
     struct pair_table counts = {NULL, 0, 0};
     char text[function_text_size];
     char name[thread_text_size];
@@ -376,7 +452,6 @@ static void add_late(struct explainer *explainer)
     for (size_t i = 0; i < worst.capacity; i++) {
         uint32_t place = (uint32_t)(worst.entries[i].value - 1);
         const struct span *span = worst.entries[i].value > 0 ? &story->spans[place] : NULL;
-        uint32_t callout;
 
         if (!span || !findings_add(&explainer->findings, finding_late, process_of(explainer, span->thread),
                                    thread_at(explainer, span->thread)->number, "%s in %s was up to %.3f s late, %" PRIu64 " times.",
@@ -384,12 +459,7 @@ static void add_late(struct explainer *explainer)
                                    seconds(span->begin_ns - span->due_ns), *pair_table_value(&counts, span->thread, span->name))) {
             continue;
         }
-        callout = longest_callout(story, span->thread, span->due_ns, span->begin_ns, place);
-        if (callout != no_span) {
-            prove_callout(explainer, callout, "had the thread");
-        } else {
-            findings_prove(&explainer->findings, "No callout had the thread: the kernel woke it late, or it did not run the loop.");
-        }
+        prove_lateness(explainer, place);
     }
     free(worst.entries);
     free(counts.entries);
@@ -494,15 +564,11 @@ int explain_traces(int count, char **files, int64_t stall_ns, bool is_json)
     struct traces traces = {0};
     struct story story;
     struct explainer explainer = {.story = &story};
-    int status = exit_success;
+    int status = traces_read(&traces, count, files);
 
-    for (int i = 0; i < count && status == exit_success; i++) {
-        status = traces_add(&traces, files[i]);
-    }
     if (status != exit_success) {
         return status;
     }
-    traces_finish(&traces);
     story_tell(&story, &traces, stall_ns);
     add_deadlocks(&explainer);
     add_requests(&explainer);
