@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * What add-on libraries give to the core: types of objects, and encodings of strings. Programs do not need this header.
+ * What add-on libraries give to the core: types of objects, kinds of streams, and encodings of strings. Programs do not need this header.
  */
 
 #if !defined(CRL_ADD_ON_H)
 #define CRL_ADD_ON_H 1
 
 #include "CoreFoundation/CFBase.h"
+#include "CoreFoundation/CFStream.h"
 #include "CoreFoundation/CFString.h"
 
 CF_EXTERN_C_BEGIN
@@ -49,6 +50,57 @@ CF_EXPORT CFTypeID CRLTypeRegister(const CRLTypeFunctions *functions) CRL_LINK(C
  * Errors: NULL without memory, for a type that is not registered, or a size below that of the header.
  */
 CF_EXPORT void *CRLTypeCreateObject(CFAllocatorRef allocator, CFTypeID type, CFIndex size) CRL_LINK(CRLTypeCreateObject);
+
+/**
+ * The functions of a stream whose bytes an add-on library moves. Each is called without a lock, on the thread that uses the stream or runs
+ * its loop, and by one thread at a time; `finalize` as the last one. A result below 0 is a negative errno, with which the stream fails. No
+ * pointer is NULL, but for one of `read` and `write`.
+ */
+typedef struct {
+    CFIndex version; /**< 0 */
+    /**
+     * Opens: 0, or a negative errno. -EINPROGRESS: it is called again after CRLStreamTellState, and when somebody asks for the status. If
+     * `waits`, it waits for the outcome.
+     */
+    int (*open)(void *info, Boolean waits);
+    /** Waits for bytes, and returns how many it has put; 0 at the end. The stream is a read stream. */
+    CFIndex (*read)(void *info, UInt8 *bytes, CFIndex size);
+    /** Waits for room, and returns how many bytes it has taken. The stream is a write stream. */
+    CFIndex (*write)(void *info, const UInt8 *bytes, CFIndex size);
+    /** The stream is closed, or about to be finalized. Once, if `open` was called. */
+    void (*close)(void *info);
+    /** Nobody has the stream any more. Until this returns, CRLStreamSetState may be called. */
+    void (*finalize)(void *info);
+    /** As CFReadStreamCopyProperty. */
+    CFTypeRef (*copyProperty)(void *info, CFStringRef name);
+    /** As CFReadStreamSetProperty. */
+    Boolean (*setProperty)(void *info, CFStringRef name, CFTypeRef value);
+} CRLStreamFunctions;
+
+/**
+ * Creates a stream by its functions, which are not copied: a CFReadStreamRef if there is `read`, otherwise a CFWriteStreamRef.
+ *
+ * Ownership: the caller releases the stream. `info` is the add-on's, which frees it in `finalize`.
+ * Threads: any.
+ * Errors: NULL without memory. `info` stays as it is then.
+ */
+CF_EXPORT CFTypeRef CRLStreamCreate(CFAllocatorRef allocator, const CRLStreamFunctions *functions, void *info) CRL_LINK(CRLStreamCreate);
+
+/**
+ * Notes what holds of the stream now: kCFStreamEventHasBytesAvailable or kCFStreamEventCanAcceptBytes; kCFStreamEventEndEncountered; a
+ * negative errno, with which the stream fails; or 0, if reading or writing would wait. The end and a failure stay. 0 at first.
+ *
+ * Returns true with a reference to the stream, which CRLStreamTellState drops: call that next. False: the last reference is gone.
+ * Threads: any, with a lock of the add-on's held, by which one call comes after the other, and the last one before `finalize` returns.
+ */
+CF_EXPORT Boolean CRLStreamSetState(CFTypeRef stream, CFIndex state) CRL_LINK(CRLStreamSetState);
+
+/**
+ * Has whoever waits for the stream's events look, and drops the reference of CRLStreamSetState, which may be the last one.
+ *
+ * Threads: any, with no lock held.
+ */
+CF_EXPORT void CRLStreamTellState(CFTypeRef stream) CRL_LINK(CRLStreamTellState);
 
 /** The functions for encodings that the core does not know. Each is called without a lock, on any thread. */
 typedef struct {

@@ -74,7 +74,6 @@ NOT_CHECKED struct stream *stream_create(CFAllocatorRef allocator, const struct 
     struct stream *s;
 
     invariant(kind->size >= sizeof *s && (is_reader ? kind->read != NULL : kind->write != NULL));
-    invariant(!kind->finish_open || kind->open);
     thread_registry_prepare(); /* its mark frees the locks of items in a child that ran no handlers of fork */
     s = object_create(allocator, is_reader ? &stream_read_class : &stream_write_class, kind->size);
     if (s) {
