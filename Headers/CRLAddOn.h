@@ -53,7 +53,7 @@ CF_EXPORT void *CRLTypeCreateObject(CFAllocatorRef allocator, CFTypeID type, CFI
 
 /**
  * The functions of a stream whose bytes an add-on library moves. Each is called without a lock, on the thread that uses the stream or runs
- * its loop, and by one thread at a time; `finalize` as the last one. A result below 0 is a negative errno, with which the stream fails. No
+ * its loop, and by one thread at a time. A result below 0 is a negative errno, with which the stream fails. No
  * pointer is NULL, but for one of `read` and `write`.
  */
 typedef struct {
@@ -67,9 +67,14 @@ typedef struct {
     CFIndex (*read)(void *info, UInt8 *bytes, CFIndex size);
     /** Waits for room, and returns how many bytes it has taken. The stream is a write stream. */
     CFIndex (*write)(void *info, const UInt8 *bytes, CFIndex size);
-    /** The stream is closed, or about to be finalized. Once, if `open` was called. */
+    /**
+     * The last reference to the stream is gone. Once this returns, the add-on does not name the stream any more: it waits for its threads
+     * that are in CRLStreamTellState.
+     */
+    void (*forget)(void *info);
+    /** The stream is closed. Once, if `open` was called; behind `forget` for a stream that was not closed before. */
     void (*close)(void *info);
-    /** Nobody has the stream any more. Until this returns, CRLStreamSetState may be called. */
+    /** Frees `info`. The last call. */
     void (*finalize)(void *info);
     /** As CFReadStreamCopyProperty. */
     CFTypeRef (*copyProperty)(void *info, CFStringRef name);
@@ -90,15 +95,15 @@ CF_EXPORT CFTypeRef CRLStreamCreate(CFAllocatorRef allocator, const CRLStreamFun
  * Notes what holds of the stream now: kCFStreamEventHasBytesAvailable or kCFStreamEventCanAcceptBytes; kCFStreamEventEndEncountered; a
  * negative errno, with which the stream fails; or 0, if reading or writing would wait. The end and a failure stay. 0 at first.
  *
- * Returns true with a reference to the stream, which CRLStreamTellState drops: call that next. False: the last reference is gone.
- * Threads: any, with a lock of the add-on's held, by which one call comes after the other, and the last one before `finalize` returns.
+ * What a call of the stream's functions changes is only noted; another change is told as well, by CRLStreamTellState.
+ * Threads: any, until `forget` returns; with a lock of the add-on's, by which one call comes after the other.
  */
-CF_EXPORT Boolean CRLStreamSetState(CFTypeRef stream, CFIndex state) CRL_LINK(CRLStreamSetState);
+CF_EXPORT void CRLStreamSetState(CFTypeRef stream, CFIndex state) CRL_LINK(CRLStreamSetState);
 
 /**
- * Has whoever waits for the stream's events look, and drops the reference of CRLStreamSetState, which may be the last one.
+ * Has whoever waits for the stream's events look, without a reference to it.
  *
- * Threads: any, with no lock held.
+ * Threads: any, until `forget` returns, with no lock held.
  */
 CF_EXPORT void CRLStreamTellState(CFTypeRef stream) CRL_LINK(CRLStreamTellState);
 

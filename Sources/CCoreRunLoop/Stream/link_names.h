@@ -58,7 +58,6 @@
 #pragma redefine_extname stream_file_create crl_stream_file_create
 #pragma redefine_extname stream_file_create_with_descriptor crl_stream_file_create_with_descriptor
 #pragma redefine_extname stream_go_on_opening crl_stream_go_on_opening
-#pragma redefine_extname stream_has_begun crl_stream_has_begun
 #pragma redefine_extname stream_is_available crl_stream_is_available
 #pragma redefine_extname stream_lend crl_stream_lend
 #pragma redefine_extname stream_look crl_stream_look

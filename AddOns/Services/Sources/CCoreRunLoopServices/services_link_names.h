@@ -4,6 +4,7 @@
 #define CRL_SERVICES_LINK_NAMES_H
 #pragma redefine_extname background_file_close crl_background_file_close
 #pragma redefine_extname background_file_finish crl_background_file_finish
+#pragma redefine_extname background_file_forget crl_background_file_forget
 #pragma redefine_extname background_file_has_begun crl_background_file_has_begun
 #pragma redefine_extname background_file_make crl_background_file_make
 #pragma redefine_extname background_file_moved crl_background_file_moved

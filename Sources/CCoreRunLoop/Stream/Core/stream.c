@@ -121,16 +121,6 @@ CFStreamStatus stream_status(struct stream *s)
     return status;
 }
 
-bool stream_has_begun(struct stream *s)
-{
-    bool has_begun;
-
-    stream_lock(s);
-    has_begun = s->status != kCFStreamStatusNotOpen;
-    stream_unlock(s);
-    return has_begun;
-}
-
 CFStreamError stream_error(struct stream *s)
 {
     CFStreamError error;

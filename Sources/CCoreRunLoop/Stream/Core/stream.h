@@ -95,6 +95,7 @@ struct stream_kind {
      * NULL: the stream's is_ready tells.
      */
     int (*look)(struct stream *s, uint32_t ready);
+    void (*forget)(struct stream *s); /* the last reference is gone; before anything is given back */
     void (*close)(struct stream *s); /* called once for a stream whose `open` was called, even if that failed */
     void (*finalize)(struct stream *s); /* gives back what the creation has taken */
     /* The stream has joined or left a mode. Not claimed: any thread. */
@@ -170,9 +171,6 @@ REQUIRES(the_item_lock) void stream_check_invariants(const struct stream *s);
 
 /* Returns a stream that is not open, or NULL if there is no memory. Its kind fills in its own fields, which are zero. */
 struct stream *stream_create(CFAllocatorRef allocator, const struct stream_kind *kind, bool is_reader);
-
-/* Returns false as long as the stream can still be opened. */
-EXCLUDES(the_item_lock) bool stream_has_begun(struct stream *s);
 
 /* ---- the public calls, for both types ---- */
 

@@ -14,6 +14,9 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     struct stream *s = (struct stream *)(uintptr_t)object;
 
     invariant(!s->is_claimed && s->deliveries == 0); /* each has a reference */
+    if (s->kind->forget) {
+        s->kind->forget(s);
+    }
     stream_schedule_end(s);
     if (s->is_opened && s->kind->close) {
         s->kind->close(s);

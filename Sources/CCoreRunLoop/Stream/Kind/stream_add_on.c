@@ -11,10 +11,7 @@ struct add_on_stream {
     _Atomic CFIndex state; /* what `look` finds */
 };
 
-static struct add_on_stream *of(CFTypeRef stream)
-{
-    return (struct add_on_stream *)(uintptr_t)stream;
-}
+#define of(stream) ((struct add_on_stream *)(uintptr_t)(stream))
 
 static int go_on_opening(struct stream *s, bool waits)
 {
@@ -38,6 +35,11 @@ static int look(struct stream *s, uint32_t ready)
 {
     (void)ready;
     return (int)atomic_load_explicit(&of(s)->state, memory_order_acquire);
+}
+
+static void forget(struct stream *s)
+{
+    of(s)->functions->forget(of(s)->info);
 }
 
 static void close_stream(struct stream *s)
@@ -66,6 +68,7 @@ static const struct stream_kind add_on_kind = {
     .read = read_bytes,
     .write = write_bytes,
     .look = look,
+    .forget = forget,
     .close = close_stream,
     .finalize = finalize,
     .copy_property = copy_property,
@@ -83,18 +86,14 @@ CFTypeRef CRLStreamCreate(CFAllocatorRef allocator, const CRLStreamFunctions *fu
     return s;
 }
 
-Boolean CRLStreamSetState(CFTypeRef stream, CFIndex state)
+void CRLStreamSetState(CFTypeRef stream, CFIndex state)
 {
     atomic_store_explicit(&of(stream)->state, state, memory_order_release);
     atomic_store_explicit(&of(stream)->stream.is_over, state < 0 || (state & kCFStreamEventEndEncountered), memory_order_relaxed);
     atomic_store_explicit(&of(stream)->stream.is_ready, state != 0, memory_order_release);
-    return object_try_retain(stream);
 }
 
 void CRLStreamTellState(CFTypeRef stream)
 {
-    struct stream *s = &of(stream)->stream;
-
-    stream_events_nudge(s); /* a stream that is opening goes on */
-    object_release(s);
+    stream_events_nudge(&of(stream)->stream); /* a stream that is opening goes on */
 }

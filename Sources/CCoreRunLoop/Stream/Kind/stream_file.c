@@ -179,7 +179,7 @@ static bool set_property(struct stream *s, CFStringRef name, CFTypeRef value)
     if (CFEqual(name, kCFStreamPropertyFileCurrentOffset)) {
         return set_offset(file, value);
     }
-    if (!CFEqual(name, kCFStreamPropertyAppendToFile) || stream_is_reader(s) || stream_has_begun(s) || !value ||
+    if (!CFEqual(name, kCFStreamPropertyAppendToFile) || stream_is_reader(s) || stream_status(s) != kCFStreamStatusNotOpen || !value ||
         CFGetTypeID(value) != CFBooleanGetTypeID()) {
         return false;
     }

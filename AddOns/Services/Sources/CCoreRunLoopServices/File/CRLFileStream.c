@@ -28,6 +28,11 @@ static CFIndex write_bytes(void *info, const UInt8 *bytes, CFIndex size)
     return background_file_write(info, bytes, (size_t)size);
 }
 
+static void forget(void *info)
+{
+    background_file_forget(info);
+}
+
 static void close_stream(void *info)
 {
     background_file_close(info);
@@ -90,6 +95,7 @@ static Boolean set_property(void *info, CFStringRef name, CFTypeRef value)
 static const CRLStreamFunctions reader_functions = {
     .open = go_on_opening,
     .read = read_bytes,
+    .forget = forget,
     .close = close_stream,
     .finalize = finalize,
     .copyProperty = copy_property,
@@ -99,6 +105,7 @@ static const CRLStreamFunctions reader_functions = {
 static const CRLStreamFunctions writer_functions = {
     .open = go_on_opening,
     .write = write_bytes,
+    .forget = forget,
     .close = close_stream,
     .finalize = finalize,
     .copyProperty = copy_property,

@@ -61,23 +61,32 @@ REQUIRES(the_service_lock) static CFIndex state_of(const struct background_file 
     return !file->is_reader && !file->is_finishing && file->count < file_room ? kCFStreamEventCanAcceptBytes : 0;
 }
 
-/* Notes it. Returns the stream with a reference, for CRLStreamTellState, if that has to be told, or else NULL. */
-REQUIRES(the_service_lock) static CFTypeRef note_state(struct background_file *file, bool tells)
+/* Returns whether it has changed. */
+REQUIRES(the_service_lock) static bool note_state(struct background_file *file)
 {
     CFIndex state = state_of(file);
     bool has_changed = file->state != state;
 
     file->state = state;
-    if (!file->stream || !(has_changed || tells) || !CRLStreamSetState(file->stream, state)) {
-        return NULL;
+    if (has_changed && file->stream) {
+        CRLStreamSetState(file->stream, state);
     }
-    return file->stream;
+    return has_changed;
 }
 
-static void tell(CFTypeRef stream)
+/* Tells the stream, which background_file_forget waits for. Drops the lock meanwhile. */
+REQUIRES(the_service_lock) static void tell_state(struct background_file *file)
 {
+    CFTypeRef stream = file->stream;
+
     if (stream) {
+        file->tellers++;
+        service_lock_drop(&file->lock);
         CRLStreamTellState(stream);
+        service_lock_take(&file->lock);
+        invariant(file->tellers > 0);
+        file->tellers--;
+        (void)pthread_cond_broadcast(&file->changed);
     }
 }
 
@@ -161,20 +170,16 @@ REQUIRES(the_service_lock) static void make_step(struct background_file *file, e
     size_t count = file->count;
     bool was_open = file->was_opened;
     ssize_t result;
-    CFTypeRef told;
 
     invariant(file->worker == file_has_worker && step != file_no_step);
     service_lock_drop(&file->lock);
     result = do_step(file, step, begin, count);
     service_lock_take(&file->lock);
     take_result(file, step, result);
-    told = note_state(file, !was_open);
     file->steps++;
     (void)pthread_cond_broadcast(&file->changed);
-    if (told) {
-        service_lock_drop(&file->lock);
-        tell(told);
-        service_lock_take(&file->lock);
+    if (note_state(file) || !was_open) {
+        tell_state(file);
     }
 }
 
@@ -216,17 +221,13 @@ REQUIRES(the_service_lock) static bool calls_for_worker(struct background_file *
 /* No thread is to be had: a stream that is open fails, and one that is closed does the rest here, for nobody is there to be told. */
 EXCLUDES(the_service_lock) static void work_without_thread(struct background_file *file)
 {
-    CFTypeRef told = NULL;
-
     service_lock_take(&file->lock);
-    file->worker = file_has_no_worker;
     if (!file->is_closed) {
         file->error = -EAGAIN;
-        told = note_state(file, true);
+        (void)note_state(file);
     }
     make_all_steps(file);
     service_lock_drop(&file->lock);
-    tell(told);
 }
 
 EXCLUDES(the_service_lock) static void give_work(struct background_file *file, bool calls)
@@ -285,13 +286,10 @@ static bool is_ours(const struct background_file *file)
 /* Ends a call of the stream's, which looks at the state itself afterwards. Drops the lock. */
 RELEASES(the_service_lock) static void end_call(struct background_file *file)
 {
-    CFTypeRef noted = note_state(file, false);
     bool calls = calls_for_worker(file);
 
+    (void)note_state(file);
     service_lock_drop(&file->lock);
-    if (noted) {
-        CFRelease(noted);
-    }
     give_work(file, calls);
 }
 
@@ -385,6 +383,23 @@ void background_file_close(struct background_file *file)
     }
 }
 
+void background_file_forget(struct background_file *file)
+{
+    int cancel_state;
+
+    if (!is_ours(file)) {
+        return;
+    }
+    service_lock_take(&file->lock);
+    cancel_state = file->lock.cancel_state;
+    file->stream = NULL;
+    while (file->tellers > 0) {
+        (void)pthread_cond_wait(&file->changed, &file->lock.mutex);
+        file->lock.cancel_state = cancel_state;
+    }
+    service_lock_drop(&file->lock);
+}
+
 bool background_file_finish(struct background_file *file, bool syncs)
 {
     bool begins;
@@ -473,8 +488,5 @@ void background_file_set_stream(struct background_file *file, CFTypeRef stream)
 
 void background_file_release(struct background_file *file)
 {
-    if (is_ours(file)) {
-        background_file_set_stream(file, NULL);
-    }
     CFRelease(file->work);
 }

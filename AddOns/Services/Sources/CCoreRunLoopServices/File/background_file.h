@@ -8,10 +8,11 @@
  * work to the pool when there is something to do again.
  *
  * The work object owns the file. The stream has a reference to it, and so has the pool while it waits or runs, so that the file outlives a
- * stream that is released in the midst of a read. The file knows its stream until that is closed.
+ * stream that is released in the midst of a read. The file has no reference to its stream, so that this is gone with the program's last
+ * one, and tells nothing after that.
  *
- * Threads: any; the program's calls for one file come one after the other, but for background_file_release. The file's lock guards the
- * fields, and is held over no call of the system, the pool or the stream but CRLStreamSetState. In the child of a fork each call refuses.
+ * Threads: any; the program's calls for one file come one after the other. The file's lock guards the fields, and is held over no call of
+ * the system, the pool or the stream but CRLStreamSetState. In the child of a fork each call refuses.
  */
 #ifndef CRL_SERVICES_BACKGROUND_FILE_H
 #define CRL_SERVICES_BACKGROUND_FILE_H
@@ -45,7 +46,7 @@ struct background_file {
     int64_t start; /* where reading or writing begins */
 
     struct service_lock lock;
-    pthread_cond_t changed; /* after each step */
+    pthread_cond_t changed; /* after each step and each telling */
     enum file_worker worker GUARDED_BY(the_service_lock);
     int descriptor; /* of whoever works, and read under the lock; -1: not open */
     bool has_begun GUARDED_BY(the_service_lock); /* the program has asked to open it */
@@ -54,6 +55,7 @@ struct background_file {
     bool is_finishing GUARDED_BY(the_service_lock); /* the writer gets no more bytes */
     bool syncs GUARDED_BY(the_service_lock); /* once all is written */
     bool is_closed GUARDED_BY(the_service_lock); /* the stream is */
+    unsigned tellers GUARDED_BY(the_service_lock); /* threads that tell the stream its state, without a reference */
     unsigned steps GUARDED_BY(the_service_lock); /* made; wraps */
     int error GUARDED_BY(the_service_lock); /* a negative errno, for good */
     CFIndex state GUARDED_BY(the_service_lock); /* that the stream was told last */
@@ -66,10 +68,11 @@ struct background_file {
 /* NULL: no memory. */
 struct background_file *background_file_make(const char *path, bool is_reader);
 EXCLUDES(the_service_lock) void background_file_set_stream(struct background_file *file, CFTypeRef stream);
-/* The stream is to be freed, and drops its reference. Any thread. */
-EXCLUDES(the_service_lock) void background_file_release(struct background_file *file);
+/* Drops the stream's reference. */
+void background_file_release(struct background_file *file);
 
-/* See CRLStreamFunctions for these four. */
+/* See CRLStreamFunctions for these five. */
+EXCLUDES(the_service_lock) void background_file_forget(struct background_file *file);
 EXCLUDES(the_service_lock) int background_file_open(struct background_file *file, bool waits);
 EXCLUDES(the_service_lock) CFIndex background_file_read(struct background_file *file, UInt8 *bytes, size_t size);
 EXCLUDES(the_service_lock) CFIndex background_file_write(struct background_file *file, const UInt8 *bytes, size_t size);

@@ -622,7 +622,10 @@ TEST(a_disk_that_is_full_is_an_error, "2230")
     struct stream_recorder recorder = {.writes = "text"};
     CFWriteStreamRef writer = background_writer("/dev/full");
 
+    file_probe_install();
     schedule_writer(&recorder, writer);
+    run_until_count(&recorder.calls, 2);
+    file_probe_await_closes(1); /* there was room till then */
     run_until_count(&recorder.calls, 3);
     EXPECT_TRACE(&recorder.trace, "open room 4 error");
     EXPECT_ERRNO(CFWriteStreamGetError(writer), ENOSPC);

@@ -25,7 +25,7 @@ static int failing(const char *name, int first, int second)
 static int failing_thread_start(void *(*function)(void *info))
 {
     (void)function;
-    return failing("work.thread_start", EAGAIN, 0);
+    return failing("work.thread_start", ENOMEM, 0);
 }
 
 static int failing_open(const char *path, int flags)
