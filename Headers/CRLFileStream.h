@@ -60,8 +60,8 @@ CF_EXPORT CFWriteStreamRef CRLWriteStreamCreateWithFileInBackground(CFAllocatorR
  * It does not wait, and holds no loop. A write that comes later takes nothing and returns 0. fsync makes sure of the file, not of its name
  * in the folder.
  * Threads: any.
- * Errors: false for another stream than one of CRLWriteStreamCreateWithFileInBackground, and for one that is not open or opening, has failed
- * or is finishing already, or that another thread is using.
+ * Errors: false for any other stream, and for one that is neither open nor opening, has failed or is finishing already, or that another
+ * thread is using.
  */
 CF_EXPORT Boolean CRLWriteStreamFinish(CFWriteStreamRef stream, Boolean syncs) CRL_LINK(CRLWriteStreamFinish);
 

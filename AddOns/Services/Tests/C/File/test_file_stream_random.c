@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of files in the background that several threads use at random, over a kernel of short transfers: no byte is lost or comes twice. */
+/* Streams of files in the background that threads use at random, over a kernel of short transfers: no byte is lost or comes twice. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
