@@ -26,7 +26,7 @@ void background_writer_end(CFWriteStreamRef writer);
 struct file_probe {
     struct trace trace; /* open, read, write, sync, close */
     void (*before)(const char *call); /* NULL: nothing */
-    int errors[5]; /* what the calls fail with, in the order above; 0: they do not */
+    _Atomic int errors[5]; /* what the calls fail with, in the order above; 0: they do not */
     _Atomic int opened; /* files that are open */
     _Atomic int closes;
 };

@@ -238,12 +238,14 @@ TEST(reading_ahead_is_bounded, "2228")
 /* ---- a slow disk ---- */
 
 static sem_t disk; /* the call that is `slow` waits for it */
-static const char *slow;
+static const char *_Atomic slow;
 static sem_t has_reached_disk;
 
 static void wait_for_disk(const char *call)
 {
-    if (slow && strcmp(call, slow) == 0) {
+    const char *waits = slow;
+
+    if (waits && strcmp(call, waits) == 0) {
         EXPECT(sem_post(&has_reached_disk) == 0);
         while (sem_wait(&disk) < 0 && errno == EINTR) {
         }
