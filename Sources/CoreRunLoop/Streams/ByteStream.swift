@@ -2,7 +2,7 @@
 //
 // Streams of bytes for Swift: the C library's read and write streams, with waits of tasks in the place of events.
 
-import CCoreRunLoop
+package import CCoreRunLoop
 import CoreRunLoopShims
 import Synchronization
 
@@ -141,8 +141,15 @@ public final class ByteStream: Sendable {
     ///
     /// - Throws: ``ByteStreamError`` when the file cannot be opened.
     public convenience init(reading path: String, on loop: RunLoop, mode: RunLoop.Mode = .common) throws(ByteStreamError) {
+        try self.init(reading: path, on: loop, mode: mode) { CFReadStreamCreateWithFile(nil, $0) }
+    }
+
+    /// The same by a C stream that `create` makes.
+    package convenience init(
+        reading path: String, on loop: RunLoop, mode: RunLoop.Mode, by create: (CFURL) -> CFReadStream?
+    ) throws(ByteStreamError) {
         self.init(StreamPair(loop, mode, peer: path))
-        try pair.open(CFReadStreamCreateWithFile(nil, try pair.url(of: path)), nil)
+        try pair.open(create(try pair.url(of: path)), nil)
     }
 
     /// Makes a stream that writes a file, which it makes or empties.

@@ -27,7 +27,7 @@ CFWriteStreamRef CFWriteStreamCreateWithBuffer(CFAllocatorRef alloc, UInt8 *buff
     if (bufferCapacity < 0 || (!buffer && bufferCapacity > 0)) {
         return NULL;
     }
-    return (CFWriteStreamRef)stream_memory_create_buffer_writer(alloc, buffer, bufferCapacity);
+    return (CFWriteStreamRef)stream_memory_create_writer(alloc, buffer, bufferCapacity, NULL);
 }
 
 CFWriteStreamRef CFWriteStreamCreateWithAllocatedBuffers(CFAllocatorRef alloc, CFAllocatorRef bufferAllocator)
@@ -35,7 +35,7 @@ CFWriteStreamRef CFWriteStreamCreateWithAllocatedBuffers(CFAllocatorRef alloc, C
     if (bufferAllocator == kCFAllocatorNull) {
         return NULL;
     }
-    return (CFWriteStreamRef)stream_memory_create_growing_writer(alloc, bufferAllocator);
+    return (CFWriteStreamRef)stream_memory_create_writer(alloc, NULL, 0, bufferAllocator ? bufferAllocator : CFAllocatorGetDefault());
 }
 
 /* ---- files ---- */

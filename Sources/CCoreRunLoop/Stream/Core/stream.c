@@ -91,16 +91,6 @@ EXCLUDES(the_item_lock) static void end_opening(struct stream *s, int result)
     stream_events_changed(s);
 }
 
-static bool has_status(struct stream *s, CFStreamStatus status)
-{
-    bool answer;
-
-    stream_lock(s);
-    answer = s->status == status;
-    stream_unlock(s);
-    return answer;
-}
-
 void stream_go_on_opening(struct stream *s)
 {
     bool goes_on;
@@ -129,11 +119,6 @@ CFStreamStatus stream_status(struct stream *s)
     }
     stream_unlock(s);
     return status;
-}
-
-bool stream_has_begun(struct stream *s)
-{
-    return !has_status(s, kCFStreamStatusNotOpen);
 }
 
 CFStreamError stream_error(struct stream *s)
@@ -165,7 +150,7 @@ bool stream_open(struct stream *s)
     if (!begins) {
         return false;
     }
-    result = s->kind->open ? s->kind->open(s) : 0;
+    result = s->kind->open ? s->kind->open(s) : s->kind->finish_open ? -EINPROGRESS : 0;
     end_opening(s, result);
     if (result == -EINPROGRESS) {
         stream_go_on_opening(s); /* the outcome may be known already */

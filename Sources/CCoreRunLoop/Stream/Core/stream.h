@@ -3,7 +3,7 @@
  * The stream object: its fields, its lock, its status, and the calls that move bytes. A read and a write stream have the same structure.
  *
  * What a stream reads from or writes to is its kind: a table of functions, and a structure that begins with `struct stream`. The kinds are
- * in the rooms Kind and Connection.
+ * in the rooms Kind and Connection, and in add-on libraries.
  *
  * The files of this room, each of which knows those before it: scheduled_modes keeps the modes, stream_client the client, stream_claim who
  * uses the kind; stream_queue and stream_carriers reach loops and queues; stream_events knows what is due; stream_schedule puts a stream
@@ -78,7 +78,7 @@ enum { stream_events_lasting = kCFStreamEventHasBytesAvailable | kCFStreamEventC
  */
 struct stream_kind {
     size_t size; /* of the structure that begins with struct stream */
-    /* Returns 0, a negative errno, or -EINPROGRESS: finish_open then tells the outcome. NULL: there is nothing to open. */
+    /* Returns 0, a negative errno, or -EINPROGRESS: finish_open then tells the outcome. NULL: finish_open does it all, if there is one. */
     int (*open)(struct stream *s);
     /* As `open`, which has returned -EINPROGRESS. Waits for the outcome if `waits`. Goes on with a handshake on an open stream as well. */
     int (*finish_open)(struct stream *s, bool waits);
@@ -95,6 +95,7 @@ struct stream_kind {
      * NULL: the stream's is_ready tells.
      */
     int (*look)(struct stream *s, uint32_t ready);
+    void (*forget)(struct stream *s); /* the last reference is gone; before anything is given back */
     void (*close)(struct stream *s); /* called once for a stream whose `open` was called, even if that failed */
     void (*finalize)(struct stream *s); /* gives back what the creation has taken */
     /* The stream has joined or left a mode. Not claimed: any thread. */
@@ -124,6 +125,7 @@ struct stream {
     uint8_t transfers GUARDED_BY(the_item_lock);
     /* Reading, or writing, may not wait, and no report of a descriptor tells that: a kind without one, or bytes that TLS holds back. */
     atomic_bool is_ready;
+    atomic_bool is_over; /* a look finds the end or an error, which is looked for whatever was told before */
     _Atomic int descriptor; /* what loops and queues wait for; -1: none, or none yet; written under the item lock */
     CFStreamError refusal; /* set by the kind, while claimed, if an error is no errno; domain 0: none */
     struct stream_client *client GUARDED_BY(the_item_lock); /* a reference, or NULL */
@@ -169,9 +171,6 @@ REQUIRES(the_item_lock) void stream_check_invariants(const struct stream *s);
 
 /* Returns a stream that is not open, or NULL if there is no memory. Its kind fills in its own fields, which are zero. */
 struct stream *stream_create(CFAllocatorRef allocator, const struct stream_kind *kind, bool is_reader);
-
-/* Returns false as long as the stream can still be opened. */
-EXCLUDES(the_item_lock) bool stream_has_begun(struct stream *s);
 
 /* ---- the public calls, for both types ---- */
 

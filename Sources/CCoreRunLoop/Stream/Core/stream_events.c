@@ -53,7 +53,8 @@ bool stream_events_await_lasting(const struct stream *s)
 {
     const uint8_t found_by_looking = stream_lasting_event(s) | kCFStreamEventErrorOccurred | kCFStreamEventEndEncountered;
 
-    return s->status == kCFStreamStatusOpen && !s->is_transferring && !s->told && (wanted_events(s) & found_by_looking);
+    return s->status == kCFStreamStatusOpen && !s->is_transferring && (wanted_events(s) & found_by_looking) &&
+           (!s->told || atomic_load_explicit(&s->is_over, memory_order_relaxed));
 }
 
 /* An event that is owed is posted. The loop takes a post only of a source with an interest. */

@@ -14,6 +14,9 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     struct stream *s = (struct stream *)(uintptr_t)object;
 
     invariant(!s->is_claimed && s->deliveries == 0); /* each has a reference */
+    if (s->kind->forget) {
+        s->kind->forget(s);
+    }
     stream_schedule_end(s);
     if (s->is_opened && s->kind->close) {
         s->kind->close(s);
@@ -74,7 +77,6 @@ NOT_CHECKED struct stream *stream_create(CFAllocatorRef allocator, const struct 
     struct stream *s;
 
     invariant(kind->size >= sizeof *s && (is_reader ? kind->read != NULL : kind->write != NULL));
-    invariant(!kind->finish_open || kind->open);
     thread_registry_prepare(); /* its mark frees the locks of items in a child that ran no handlers of fork */
     s = object_create(allocator, is_reader ? &stream_read_class : &stream_write_class, kind->size);
     if (s) {

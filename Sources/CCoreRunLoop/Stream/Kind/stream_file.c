@@ -179,7 +179,7 @@ static bool set_property(struct stream *s, CFStringRef name, CFTypeRef value)
     if (CFEqual(name, kCFStreamPropertyFileCurrentOffset)) {
         return set_offset(file, value);
     }
-    if (!CFEqual(name, kCFStreamPropertyAppendToFile) || stream_is_reader(s) || stream_has_begun(s) || !value ||
+    if (!CFEqual(name, kCFStreamPropertyAppendToFile) || stream_is_reader(s) || stream_status(s) != kCFStreamStatusNotOpen || !value ||
         CFGetTypeID(value) != CFBooleanGetTypeID()) {
         return false;
     }
@@ -210,24 +210,6 @@ static const struct stream_kind file_kind = {
     .finalize = finalize,
 };
 
-struct stream *stream_file_create(CFAllocatorRef allocator, const char *path, bool is_reader)
-{
-    size_t size = strlen(path) + 1;
-    char *copy = malloc(size);
-    struct file_stream *file = copy ? (struct file_stream *)stream_create(allocator, &file_kind, is_reader) : NULL;
-
-    if (!file) {
-        free(copy);
-        return NULL;
-    }
-    memcpy(copy, path, size);
-    file->path = copy;
-    file->file = -1;
-    file->closes = true;
-    file->offset = -1;
-    return &file->stream;
-}
-
 struct stream *stream_file_create_with_descriptor(CFAllocatorRef allocator, int descriptor, bool closes, bool is_reader)
 {
     struct file_stream *file = (struct file_stream *)stream_create(allocator, &file_kind, is_reader);
@@ -239,4 +221,15 @@ struct stream *stream_file_create_with_descriptor(CFAllocatorRef allocator, int 
     file->closes = closes;
     file->offset = -1;
     return &file->stream;
+}
+
+struct stream *stream_file_create(CFAllocatorRef allocator, const char *path, bool is_reader)
+{
+    struct file_stream *file = (struct file_stream *)stream_file_create_with_descriptor(allocator, -1, true, is_reader);
+
+    if (file && !(file->path = strdup(path))) {
+        object_release(file);
+        file = NULL;
+    }
+    return (struct stream *)file;
 }

@@ -168,35 +168,16 @@ static const struct stream_kind writer_kind = {
     .finalize = finalize_writer,
 };
 
-static struct memory_writer *create_writer(CFAllocatorRef allocator)
+struct stream *stream_memory_create_writer(CFAllocatorRef allocator, UInt8 *buffer, CFIndex capacity, CFAllocatorRef buffer_allocator)
 {
     struct memory_writer *writer = (struct memory_writer *)stream_create(allocator, &writer_kind, false);
 
-    if (writer) {
-        atomic_init(&writer->stream.is_ready, true);
-    }
-    return writer;
-}
-
-struct stream *stream_memory_create_buffer_writer(CFAllocatorRef allocator, UInt8 *buffer, CFIndex capacity)
-{
-    struct memory_writer *writer = create_writer(allocator);
-
     if (!writer) {
         return NULL;
     }
+    writer->allocator = buffer_allocator ? CFRetain(buffer_allocator) : NULL;
     writer->buffer = buffer;
     writer->capacity = capacity;
-    return &writer->stream;
-}
-
-struct stream *stream_memory_create_growing_writer(CFAllocatorRef allocator, CFAllocatorRef buffer_allocator)
-{
-    struct memory_writer *writer = create_writer(allocator);
-
-    if (!writer) {
-        return NULL;
-    }
-    writer->allocator = CFRetain(buffer_allocator ? buffer_allocator : CFAllocatorGetDefault());
+    atomic_init(&writer->stream.is_ready, true);
     return &writer->stream;
 }

@@ -9,7 +9,7 @@
 
 /* Each returns NULL if there is no memory. `deallocator` NULL is the default allocator. */
 struct stream *stream_memory_create_reader(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex length, CFAllocatorRef deallocator);
-struct stream *stream_memory_create_buffer_writer(CFAllocatorRef allocator, UInt8 *buffer, CFIndex capacity);
-struct stream *stream_memory_create_growing_writer(CFAllocatorRef allocator, CFAllocatorRef buffer_allocator);
+/* Into the program's buffer, or, without one, into one that grows, which `buffer_allocator` allocates. */
+struct stream *stream_memory_create_writer(CFAllocatorRef allocator, UInt8 *buffer, CFIndex capacity, CFAllocatorRef buffer_allocator);
 
 #endif

@@ -70,6 +70,56 @@ EXCLUDES(the_service_lock) static bool give(CRLWorkRef work, CFRunLoopRef loop, 
     return is_given;
 }
 
+bool work_give(CRLWorkRef work)
+{
+    bool calls = false;
+    bool is_given;
+
+    invariant(!work->port);
+    (void)CFRetain(work);
+    service_lock_take(&work_lock);
+    is_given = work_pool_add(work, &calls);
+    service_lock_drop(&work_lock);
+    if (calls) {
+        work_kernel.idle_call();
+    }
+    if (!is_given) {
+        CFRelease(work);
+    }
+    return is_given;
+}
+
+bool work_take_back(CRLWorkRef work)
+{
+    bool is_back;
+
+    service_lock_take(&work_lock);
+    is_back = work->state == work_waiting;
+    if (is_back) {
+        work_pool_remove(work);
+        work->state = work_told;
+    }
+    service_lock_drop(&work_lock);
+    return is_back;
+}
+
+CRLWorkRef work_make(CRLWorkFunction function, CRLWorkCallBack done, const CRLSourceContext *context)
+{
+    CRLWorkRef made = CRLTypeCreateObject(NULL, CRLWorkGetTypeID(), sizeof *made);
+
+    if (!made) {
+        return NULL;
+    }
+    made->function = function;
+    made->done = done;
+    made->state = work_told;
+    if (context) {
+        made->context = *context;
+        made->context.info = context->retain ? (void *)(uintptr_t)context->retain(context->info) : context->info;
+    }
+    return made;
+}
+
 CRLWorkRef CRLRunLoopPerformInBackground(CFRunLoopRef loop, CFRunLoopMode mode, CRLWorkFunction work, CRLWorkCallBack done,
                                          const CRLSourceContext *context)
 {
@@ -77,15 +127,9 @@ CRLWorkRef CRLRunLoopPerformInBackground(CFRunLoopRef loop, CFRunLoopMode mode, 
 
     service_require(loop, CFRunLoopGetTypeID(), "CRLRunLoopPerformInBackground", "run loop");
     service_require(mode, CFStringGetTypeID(), "CRLRunLoopPerformInBackground", "mode");
-    made = work && !(context && context->version != 0) ? CRLTypeCreateObject(NULL, CRLWorkGetTypeID(), sizeof *made) : NULL;
+    made = work && !(context && context->version != 0) ? work_make(work, done, context) : NULL;
     if (!made) {
         return NULL;
-    }
-    made->function = work;
-    made->done = done;
-    if (context) {
-        made->context = *context;
-        made->context.info = context->retain ? (void *)(uintptr_t)context->retain(context->info) : context->info;
     }
     if (!give(made, loop, mode)) {
         if (!made->context.retain) {

@@ -6,6 +6,9 @@
  * last the work has a reference, of the list or the thread that has it. A port is a mode of a loop in which ends are told. It is there
  * while it has open work, which is not told yet, and its source keeps the run alive so long.
  *
+ * Work of the wing itself (work_make) has no port: nobody is told. It may be given again as soon as its function has begun, and each time
+ * takes a reference, so that a thread that has run it does not look at its state.
+ *
  * Threads: any. The lock is taken before locks of the library. It is not held over what ends a source, which calls `port_left`.
  */
 #ifndef CRL_SERVICES_WORK_H
@@ -44,12 +47,21 @@ struct __CRLWork {
     CRLWorkFunction function; /* constant, as the two that follow */
     CRLWorkCallBack done;
     CRLSourceContext context;
-    struct work_port *port; /* as long as it is not told */
+    struct work_port *port; /* as long as it is not told; never for work_make */
     struct __CRLWork *next; /* in the list that it is in */
     struct __CRLWork *previous;
     enum work_state state;
     CRLWorkEnd end;
 };
+
+/* ---- CRLWork.c ---- */
+
+/* Returns work that is not given yet, or NULL. `info` is retained. */
+EXCLUDES(the_service_lock) CRLWorkRef work_make(CRLWorkFunction function, CRLWorkCallBack done, const CRLSourceContext *context);
+/* Gives work without a port to the pool. False: no thread can be started, and there is none. */
+EXCLUDES(the_service_lock) bool work_give(CRLWorkRef work);
+/* Takes it back if it waits. True: the caller has the reference of the pool. */
+EXCLUDES(the_service_lock) bool work_take_back(CRLWorkRef work);
 
 /* ---- work_list.c ---- */
 

@@ -73,15 +73,19 @@ REQUIRES(the_service_lock) static bool start_thread(void)
 /* What follows from work that was run. */
 struct finish {
     struct work_port_call call;
-    CRLWorkRef dropped; /* the thread's reference, if the loop has ended */
+    CRLWorkRef dropped; /* the thread's reference, if the loop has ended or there is none */
 };
 
 REQUIRES(the_service_lock) static struct finish finish_work(CRLWorkRef work)
 {
-    bool is_dropped = work->port->is_gone;
-    struct work_port_call call = is_dropped ? work_port_leave(work) : work_port_tell(work, kCRLWorkDone);
+    struct finish finish = {{NULL, NULL, NULL}, work};
 
-    return (struct finish){call, is_dropped ? work : NULL};
+    if (work->port && work->port->is_gone) {
+        finish.call = work_port_leave(work);
+    } else if (work->port) {
+        finish = (struct finish){work_port_tell(work, kCRLWorkDone), NULL};
+    }
+    return finish;
 }
 
 static void end_finish(struct finish finish)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See file_kernel.h. No state, no locks; any thread. */
+#define _GNU_SOURCE
+#include "File/file_kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "Support/uncancelled.h"
+
+/* The call's result or negative errno, tried again as long as a signal interrupts it. errno is left as it was. */
+#define uninterrupted(call)                              \
+    __extension__({                                      \
+        int saved = errno;                               \
+        int64_t tried;                                   \
+        do {                                             \
+            tried = uncancelled(call);                   \
+            tried = tried < 0 ? -(int64_t)errno : tried; \
+        } while (tried == -EINTR);                       \
+        errno = saved;                                   \
+        tried;                                           \
+    })
+
+static int close_file(int file)
+{
+    int saved = errno;
+    int result = uncancelled(close(file)) < 0 && errno != EINTR ? -errno : 0; /* Linux has closed it whatever it says */
+
+    errno = saved;
+    return result;
+}
+
+static int open_file(const char *path, int flags)
+{
+    enum { everybody = 0666 };
+    int low = (int)uninterrupted(open(path, flags | O_CLOEXEC, everybody));
+    int file = low;
+
+    if (low >= 0 && low <= STDERR_FILENO) { /* nobody takes it for a standard stream that the program has closed */
+        file = (int)uninterrupted(fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+        (void)close_file(low);
+    }
+    return file == -EINVAL && low >= 0 ? -EMFILE : file; /* the limit is below the standard streams */
+}
+
+static int64_t seek_file(int file, int64_t offset)
+{
+    return uninterrupted(lseek(file, offset, SEEK_SET));
+}
+
+static ssize_t read_file(int file, void *bytes, size_t size)
+{
+    return uninterrupted(read(file, bytes, size));
+}
+
+/* A pipe that nobody reads raises SIGPIPE, which is blocked on the pool's threads, and taken back on the program's. */
+static ssize_t write_file(int file, const void *bytes, size_t size)
+{
+    const struct timespec at_once = {0, 0};
+    sigset_t broken_pipe;
+    sigset_t waiting;
+    sigset_t blocked;
+    ssize_t result;
+
+    (void)sigemptyset(&broken_pipe);
+    (void)sigaddset(&broken_pipe, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &broken_pipe, &blocked);
+    (void)sigpending(&waiting);
+    result = uninterrupted(write(file, bytes, size));
+    if (result == -EPIPE && !sigismember(&waiting, SIGPIPE)) {
+        (void)uninterrupted(sigtimedwait(&broken_pipe, NULL, &at_once));
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+    return result;
+}
+
+static int sync_file(int file)
+{
+    return (int)uninterrupted(fsync(file));
+}
+
+struct file_kernel file_kernel = {
+    .open = open_file,
+    .seek = seek_file,
+    .read = read_file,
+    .write = write_file,
+    .sync = sync_file,
+    .close = close_file,
+};
