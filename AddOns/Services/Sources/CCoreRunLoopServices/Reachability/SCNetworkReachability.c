@@ -26,7 +26,7 @@ NOT_CHECKED static void finalize(CFTypeRef object)
 {
     reach_target_ref target = reach_target(object);
 
-    invariant(!target->source && !target->queue_source && !target->host);
+    invariant(!reach_is_ours(target) || (!target->source && !target->queue_source && !target->host)); /* a child leaves them alone */
     close_if_open(target->changes);
     close_if_open(target->alarm);
     close_if_open(target->set);

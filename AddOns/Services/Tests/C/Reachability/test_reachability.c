@@ -334,7 +334,8 @@ TEST(the_child_of_a_fork_only_asks, "2238")
                        !SCNetworkReachabilityUnscheduleFromRunLoop(probe.target, loop, kCFRunLoopDefaultMode) &&
                        !SCNetworkReachabilitySetDispatchQueue(probe.target, NULL);
 
-        reach_probe_run();
+        CFRelease(probe.target);
+        reach_probe_run(); /* its source ends, and with it the target */
         _exit(is_good && probe.count == 0 ? 0 : 1);
     }
     EXPECT(waitpid(child, &status, 0) == child && status == 0);
