@@ -142,7 +142,7 @@ CF_EXPORT Boolean SCNetworkReachabilitySetCallback(SCNetworkReachabilityRef targ
  *
  * Ownership: the target holds itself until it is in none any more.
  * Threads: any.
- * Errors: false, with kSCStatusInvalidArgument for NULL, and if the target is on a queue, with kSCStatusAccessError in a sandbox that has no
+ * Errors: false, with kSCStatusInvalidArgument for NULL and if the target is on a queue, with kSCStatusAccessError in a sandbox that has no
  * AF_NETLINK, and with kSCStatusFailed without memory or descriptors. Where it is already it stays, which is no error.
  */
 CF_EXPORT Boolean SCNetworkReachabilityScheduleWithRunLoop(SCNetworkReachabilityRef target, CFRunLoopRef runLoop, CFStringRef runLoopMode)

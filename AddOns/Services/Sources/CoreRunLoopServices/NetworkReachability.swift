@@ -14,8 +14,8 @@ public import CoreRunLoop
 /// ```
 ///
 /// What is asked is the kernel's routing: nothing is sent, and the other machine may be off. Listening begins with the iteration, and ends
-/// when its iterator is gone or its task is cancelled. A task that does not keep up gets the latest flags. The loop has to run in its common
-/// modes.
+/// when its iterator is gone or its task is cancelled. A task that does not keep up gets the latest flags. The loop has to run in its
+/// common modes.
 ///
 /// The corresponding C type is `SCNetworkReachabilityRef`.
 public struct NetworkReachability: AsyncSequence, Sendable {
