@@ -39,8 +39,10 @@ struct notify_kernel {
     int (*alarm_create)(void);
     int (*alarm_set)(int alarm, int64_t when_ns);
     int64_t (*now_ns)(void);
-    /* Mounts: readable, with high priority, when some have changed; a poll says so once. */
+    /* Mounts: always readable, and with high priority when some have changed. Any poll takes that away, of its own descriptor alone: of two
+     * that a stream opens, one wakes the set, which polls it when it likes, and the other says whether there is something to look for. */
     int (*mounts_open)(void);
+    int (*set_add_mounts)(int set, int mounts);
     bool (*mounts_have_changed)(int mounts);
 };
 

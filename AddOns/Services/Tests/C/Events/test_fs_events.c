@@ -168,6 +168,22 @@ TEST(a_path_that_is_not_there_is_told_when_it_comes_and_goes, "")
     scratch_leave(folder);
 }
 
+TEST(a_stream_of_which_nothing_is_told_lets_its_loop_sleep, "")
+{
+    char folder[scratch_size];
+    struct events_probe probe;
+    int passes = 0;
+
+    scratch_enter(folder);
+    REQUIRE(events_probe_start(&probe, folder, kFSEventStreamEventIdSinceNow, kFSEventStreamCreateFlagFileEvents));
+    while (passes < 1000 && CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true) == kCFRunLoopRunHandledSource) {
+        passes++;
+    }
+    EXPECT(passes < 1000); /* a few where others mount something */
+    events_probe_end(&probe);
+    scratch_leave(folder);
+}
+
 TEST(links_in_circles_are_not_followed, "")
 {
     char folder[scratch_size];

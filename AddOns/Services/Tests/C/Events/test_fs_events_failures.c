@@ -33,6 +33,7 @@ FAILING(int, set_create, EMFILE, 0, (void), ())
 FAILING(int, set_add, ENOSPC, ENOMEM, (int set, int descriptor), (set, descriptor))
 FAILING(int, alarm_create, EMFILE, 0, (void), ())
 FAILING(int, mounts_open, EMFILE, ENOENT, (void), ())
+FAILING(int, set_add_mounts, ENOSPC, ENOMEM, (int set, int mounts), (set, mounts))
 
 static void install(void)
 {
@@ -47,6 +48,7 @@ static void install(void)
     notify_kernel.set_add = failing_set_add;
     notify_kernel.alarm_create = failing_alarm_create;
     notify_kernel.mounts_open = failing_mounts_open;
+    notify_kernel.set_add_mounts = failing_set_add_mounts;
 }
 
 /* Whether the path, or one above it to be scanned, was told. */
