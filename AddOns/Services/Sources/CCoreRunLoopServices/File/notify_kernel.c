@@ -66,9 +66,11 @@ static int linux_notify_pending(int notify)
     return ioctl(notify, FIONREAD, &count) < 0 ? -errno : count;
 }
 
-static int linux_folder_open(const char *path, bool follows)
+static int linux_folder_open(int folder, const char *path, bool follows)
 {
-    return result_of(uncancelled(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW))));
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW);
+
+    return result_of(uncancelled(openat(folder < 0 ? AT_FDCWD : folder, path, flags)));
 }
 
 /* As the kernel writes it (getdents64). */

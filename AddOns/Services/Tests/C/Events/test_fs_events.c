@@ -266,7 +266,8 @@ static int refusal; /* of the folder "refused" */
 
 static int watch_add_refusing(int notify, const char *path, uint32_t mask)
 {
-    const char *end = strrchr(path, '/');
+    char real[PATH_MAX]; /* as a path may end in "." */
+    const char *end = realpath(path, real) ? strrchr(real, '/') : "";
 
     return refusal != 0 && strcmp(end, "/refused") == 0 ? -refusal : notify_kernel_linux.watch_add(notify, path, mask);
 }

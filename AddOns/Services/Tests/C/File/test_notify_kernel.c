@@ -33,7 +33,7 @@ TEST(calls_of_the_kernel_that_are_refused_say_why, "")
     EXPECT_EQ(notify_kernel_linux.file_open("/dev/null/file"), -ENOTDIR);
     EXPECT_EQ(notify_kernel_linux.file_status(-1, &status), -EBADF);
     EXPECT_EQ(notify_kernel_linux.close(-1), -EBADF);
-    EXPECT_EQ(notify_kernel_linux.folder_open("/dev/null", true), -ENOTDIR);
+    EXPECT_EQ(notify_kernel_linux.folder_open(-1, "/dev/null", true), -ENOTDIR);
     EXPECT_EQ(notify_kernel_linux.folder_list(-1, count_name, &count), -EBADF);
     EXPECT_EQ(notify_kernel_linux.folder_list(null, count_name, &count), -ENOTDIR);
     EXPECT_EQ(notify_kernel_linux.name_status(null, "file", &status), -ENOTDIR);
@@ -57,8 +57,8 @@ TEST(a_folder_is_listed_until_it_is_enough, "")
     scratch_make_file("two");
     scratch_make_file("three");
     REQUIRE(symlink(".", "link") == 0);
-    EXPECT_EQ(notify_kernel_linux.folder_open("link", false), -ENOTDIR);
-    file = notify_kernel_linux.folder_open("link", true);
+    EXPECT_EQ(notify_kernel_linux.folder_open(-1, "link", false), -ENOTDIR);
+    file = notify_kernel_linux.folder_open(-1, "link", true);
     REQUIRE(file >= 0);
     for (int i = 0; i < 2; i++) { /* the descriptor has one place in the folder for all who list it */
         count = 0;
