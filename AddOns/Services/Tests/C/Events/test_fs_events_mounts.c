@@ -73,6 +73,25 @@ TEST(a_file_system_that_comes_and_goes_is_told, "")
     scratch_leave(folder);
 }
 
+TEST(a_file_system_that_comes_wakes_the_loop, "")
+{
+    char folder[scratch_size];
+    struct events_probe probe;
+
+    need_mounts();
+    scratch_enter(folder);
+    scratch_make_folder("sub");
+    REQUIRE(events_probe_start(&probe, folder, kFSEventStreamEventIdSinceNow, kFSEventStreamCreateFlagFileEvents));
+    REQUIRE(mount("none", "sub", "tmpfs", 0, NULL) == 0);
+    while (!(events_probe_flags(&probe, in(folder, "sub")) & kFSEventStreamEventFlagMount) &&
+           CFRunLoopRunInMode(kCFRunLoopDefaultMode, test_patience_s(), true) == kCFRunLoopRunHandledSource) {
+    }
+    EXPECT(events_probe_flags(&probe, in(folder, "sub")) & kFSEventStreamEventFlagMount);
+    EXPECT_EQ(umount("sub"), 0);
+    events_probe_end(&probe);
+    scratch_leave(folder);
+}
+
 /* It has one watch for both, and stays where it was found first. */
 TEST(a_folder_that_is_mounted_twice_is_told_at_one_place, "")
 {
