@@ -612,6 +612,35 @@ private final class CountingSource: RunLoopSource {
         #expect(WallTime.now - start == .seconds(1) + .nanoseconds(10))
     }
 
+    /// A task of the test sleeps twice, in a child, behind calls that are asynchronous themselves, and beside a timer.
+    @Test(.manualTime) func `let time pass in an asynchronous test`() async throws {
+        let (loop, trace) = (RunLoop.ofTest, Trace())
+        #expect(loop.isCurrent)
+        let ticking = loop.schedule(every: .seconds(1800)) { _ in trace.add("tick") }
+        let others = (0..<10).map { _ in Task(executorPreference: loop) { for _ in 0..<100 { await Task.yield() } } }
+        async let slept: Void = {
+            for _ in 0..<10 { await Task.yield() }
+            try await Task.sleep(for: .seconds(3600), clock: loop.clock)
+            trace.add("first")
+            try await Task.sleep(for: .seconds(1), clock: loop.clock)
+            trace.add("second")
+        }()
+        await ManualTime.pass(.seconds(3599))
+        #expect(trace.text == "tick")
+        await ManualTime.pass(.seconds(1))
+        #expect(Set(trace.events.dropFirst()) == ["tick", "first"])
+        await ManualTime.pass(.seconds(1))
+        #expect(trace.events.last == "second")
+        try await slept
+        for other in others { await other.value }
+        ticking.cancel()
+    }
+
+    @Test func `say that the main loop is not theirs`() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) { _ = RunLoop.ofTest }
+        #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains("RunLoop.ofTest: this test has no loop of its own"))
+    }
+
     @Test(.manualTime) func `let sleeps pass at once`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)
