@@ -24,8 +24,8 @@ public import Testing
 /// The trait gives a test the loop's thread, which a test of the main actor cannot have. In a module whose default isolation is the main
 /// actor, tests with a loop stand in a type that says so: `nonisolated struct Sessions { @Test(.manualTime) func ... }`.
 public enum ManualTime {
-    /// Lets `duration` pass in an asynchronous test: does everything that is ready on the test's loop, moves the clocks on by ``advance(by:)``,
-    /// and does everything that is ready then.
+    /// Lets `duration` pass in an asynchronous test: does everything that is ready on the test's loop, moves the clocks on by
+    /// ``advance(by:)``, and does everything that is ready then.
     ///
     /// ```swift
     /// @Test(.manualTime) func `a lease ends after an hour`() async throws {
@@ -70,7 +70,7 @@ public enum ManualTime {
     }
 
     private static let hasWarnedOfMain: Void = {
-        var line = "CoreRunLoopTesting: something is in RunLoop.main, which does not run here and has other clocks; a test has RunLoop.ofTest\n"
+        var line = "CoreRunLoopTesting: something is in RunLoop.main, which does not run here, and has other clocks than RunLoop.ofTest\n"
         line.withUTF8 { bytes in if let base = bytes.baseAddress { unsafe shim_report(base, bytes.count) } }
     }()
 
@@ -122,7 +122,7 @@ public enum ManualTime {
 extension RunLoop {
     /// The loop of the test that runs, as asynchronous functions may ask for it; in others it is ``current`` as well.
     ///
-    /// Without the trait `.runLoop` or `.manualTime`, the call stops the process with a message.
+    /// In a test without a trait that gives it a loop, the call stops the process with a message.
     public static var ofTest: RunLoop {
         guard let loop = TestLoop.current else { fatalError("CoreRunLoopTesting: RunLoop.ofTest: this test has no loop of its own") }
         return loop
@@ -157,8 +157,15 @@ extension RunLoop {
     }
 }
 
-private enum TestLoop {
+enum TestLoop {
     @TaskLocal static var current: RunLoop?
+
+    /// The calling thread's loop is that of the test while `body` runs.
+    static func here(_ body: () async throws -> Void) async rethrows {
+        try await $current.withValue(threadsLoop()) { try await body() }
+    }
+
+    private static func threadsLoop() -> RunLoop { .current }
 }
 
 /// Runs a test on a thread of its own whose loop runs: `RunLoop.current` is that loop, which nothing else has used.
