@@ -175,7 +175,10 @@ public struct RunLoopTrait: TestTrait, SuiteTrait, TestScoping {
 
     /// Gives the test its loop.
     public func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
-        guard testCase != nil else { return try await function() }
+        if testCase == nil { try await function() } else { try await Self.withLoop(function) }
+    }
+
+    fileprivate static func withLoop(_ function: @Sendable () async throws -> Void) async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(name: "test", until: stop)
         defer { stop.requestStop() }
@@ -190,8 +193,12 @@ public struct ManualTimeTrait: TestTrait, SuiteTrait, TestScoping {
 
     /// Holds the clocks still while the test runs.
     public func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
-        try await RunLoopTrait().provideScope(for: test, testCase: testCase) {
-            if testCase != nil { shim_clock_begin() }
+        if testCase == nil { try await function() } else { try await Self.withClocks(function) }
+    }
+
+    package static func withClocks(_ function: @Sendable () async throws -> Void) async throws {
+        try await RunLoopTrait.withLoop {
+            shim_clock_begin()
             try await function()
         }
     }

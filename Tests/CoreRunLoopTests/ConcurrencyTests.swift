@@ -636,7 +636,22 @@ private final class CountingSource: RunLoopSource {
         ticking.cancel()
     }
 
-    @Test func `say that the main loop is not theirs`() async throws {
+    @Test func `say once that something is in the main loop, whose clocks they do not move`() async throws {
+        let result = try await #require(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            try await ManualTimeTrait.withClocks {
+                let timer = Timer(timeInterval: .seconds(1), repeats: false) { _ in }
+                ManualTime.advance(by: .seconds(1))
+                RunLoop.main.add(timer, forMode: .common)
+                for _ in 0..<2 { ManualTime.advance(by: .seconds(1)) }
+                timer.invalidate()
+            }
+        }
+        let said = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #expect(said.split(separator: "something is in RunLoop.main", omittingEmptySubsequences: false).count == 2)
+        #expect(!said.contains("the program ends with something"))
+    }
+
+    @Test func `have no loop without a trait that gives them one`() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) { _ = RunLoop.ofTest }
         #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains("RunLoop.ofTest: this test has no loop of its own"))
     }
