@@ -32,9 +32,18 @@ bool overlay_loop_is_current(CFRunLoopRef loop)
     return thread_loop_is_current(loop);
 }
 
-bool overlay_is_main_thread(void)
+bool overlay_waits_for_first_run(CFRunLoopRef loop)
 {
-    return kernel.is_main_thread();
+    bool waits = false;
+
+    loop_lock(loop);
+    if (!loop->first_run.mode && !loop->hosting) { /* an outermost run stands in one of the two, and leaves its mode there */
+        for (const struct mode *mode = loop->modes; mode; mode = mode->next) {
+            waits |= mode_has_items(loop, mode);
+        }
+    }
+    loop_unlock(loop);
+    return waits;
 }
 
 bool overlay_mode_is_empty(CFRunLoopRef loop, CFStringRef name)
@@ -80,12 +89,7 @@ CFStringRef overlay_copy_common_mode(CFRunLoopRef loop, CFIndex index)
 
 CFRunLoopRunResult overlay_run_current_until(CFStringRef mode, int64_t deadline_ns, bool returns_after_source)
 {
-    CFRunLoopRunResult result = run_in_mode_until(CFRunLoopGetCurrent(), mode, deadline_ns, returns_after_source, NULL);
-
-    if (result == kCFRunLoopRunFinished && mode_name_is_common(mode)) {
-        return CFRunLoopRunInMode(mode, 0, false); /* finishes as well, and logs the reason */
-    }
-    return result;
+    return run_in_mode_until(CFRunLoopGetCurrent(), mode, deadline_ns, returns_after_source, NULL);
 }
 
 /* ---- the companion ---- */
