@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of files in the background when memory, a thread, or a call of the kernel, is not to be had: refused or told, and nothing lost. */
+/* Streams of files in the background when memory, a thread, or a call of the kernel, is not to be had: refused or told; nothing is lost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
