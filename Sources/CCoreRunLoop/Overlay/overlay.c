@@ -89,7 +89,12 @@ CFStringRef overlay_copy_common_mode(CFRunLoopRef loop, CFIndex index)
 
 CFRunLoopRunResult overlay_run_current_until(CFStringRef mode, int64_t deadline_ns, bool returns_after_source)
 {
-    return run_in_mode_until(CFRunLoopGetCurrent(), mode, deadline_ns, returns_after_source, NULL);
+    CFRunLoopRunResult result = run_in_mode_until(CFRunLoopGetCurrent(), mode, deadline_ns, returns_after_source, NULL);
+
+    if (result == kCFRunLoopRunFinished && mode_name_is_common(mode)) {
+        return CFRunLoopRunInMode(mode, 0, false); /* finishes as well, and logs the reason */
+    }
+    return result;
 }
 
 /* ---- the companion ---- */
