@@ -144,8 +144,8 @@ static void note_no_watch(struct watch_tree *tree, struct watch_node *parent, st
 enum placing { placed_nothing, placed_as_before, placed_moved, placed_new };
 
 /*
- * Watches the folder of that name, if it is one, and sees to it that its node is here. Given `ret_own`, one that has no node here is opened,
- * if it can be, and the caller closes it: what is watched through itself is the node's folder without a look.
+ * Watches the folder of that name, if it is one, and sees to it that its node is here. Given `ret_own`, one that has no node here is
+ * opened, if it can be, and the caller closes it: what is watched through itself is the node's folder, and needs no look to be sure.
  */
 static struct watch_node *place_child(struct watch_tree *tree, struct watch_node *parent, int folder, const char *name, int *ret_own,
                                       enum placing *ret_placing)

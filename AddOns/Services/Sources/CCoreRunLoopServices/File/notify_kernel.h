@@ -26,7 +26,7 @@ struct notify_kernel {
     int (*close)(int descriptor);
     /* How many bytes a read would find at most. */
     int (*notify_pending)(int notify);
-    /* The folder, to be listed; the path begins at `folder` unless that is -1. The last part of the path is no link, unless `follows`. */
+    /* The folder, to be listed; a `folder` of -1 is none that the path begins at. The path's last part is no link, unless `follows`. */
     int (*folder_open)(int folder, const char *path, bool follows);
     /* Calls `each` for all that is in the folder, with a type of <dirent.h>, until it returns false. */
     int (*folder_list)(int folder, bool (*each)(void *info, const char *name, unsigned char type), void *info);
