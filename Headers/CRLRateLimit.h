@@ -55,8 +55,9 @@ CF_EXPORT CFTypeID CRLRateLimitGetTypeID(void) CRL_LINK(CRLRateLimitGetTypeID);
  * Ownership: the limit stays until CRLRateLimitInvalidate, besides the caller's reference, and keeps the item and the loop. `info` is
  * released with the limit.
  * Threads: any. In the child of a fork a limit goes on as its loop does.
- * Errors: NULL when `interval` is not above 0, or not finite; when `burst` is below 1; when the item is invalid, is a timer of another loop,
- * or cannot be added, as to a loop whose thread has ended; without memory, and then the item may be in some of the common modes; when the context's version is not 0. `info` is not retained then.
+ * Errors: NULL when `interval` is not above 0, or not finite; when `burst` is below 1; when the version of the context is not 0; when the
+ * item is invalid, a timer of another loop, or cannot be added, as to a loop whose thread has ended; without memory, and then the item may
+ * be in some of the common modes. `info` is not retained then.
  */
 CF_EXPORT CRLRateLimitRef CRLRateLimitCreate(CFAllocatorRef allocator, CFRunLoopRef loop, CFRunLoopMode mode, CFTypeRef item,
                                              CFTimeInterval interval, CFIndex burst, CRLRateLimitCallBack callout,
@@ -69,8 +70,8 @@ CF_EXPORT CRLRateLimitRef CRLRateLimitCreate(CFAllocatorRef allocator, CFRunLoop
  * `callout` is told kCRLRateLimitBegins before this returns. The call itself is allowed: the callback does its work whatever this returns.
  * A step of the wall clock may end an interval early, and never makes one longer than `interval`.
  * Threads: the loop's.
- * Errors: false, without counting, while the item is held back, and after CRLRateLimitInvalidate. Without memory for holding it back the item
- * stays served, and the next call tries again.
+ * Errors: false, without counting, while the item is held back, and after CRLRateLimitInvalidate. Without memory for holding it back the
+ * item stays served, and the next call tries again.
  */
 CF_EXPORT Boolean CRLRateLimitCount(CRLRateLimitRef limit) CRL_LINK(CRLRateLimitCount);
 

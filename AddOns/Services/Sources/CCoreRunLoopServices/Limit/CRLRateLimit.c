@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A limit is a count and a timer. The timer is in the mode as long as the item is not, and exists as long as the limit does: so it also says
- * whether the limit is valid, and has the limit's reference to itself. All that threads share is in objects of the library, which guard
- * themselves, also over a fork. So there is no lock.
+ * A limit is a count and a timer. The timer is in the mode while the item is not. It is valid as long as the limit is, and so long keeps
+ * the limit. All that threads share is in objects of the library, which guard themselves, also over a fork. So there is no lock.
  *
  * Whoever adds the item looks behind that whether the limit is still valid, and whoever invalidates the limit removes the item behind that.
  * So the item is out in the end, whichever comes first.
