@@ -183,7 +183,7 @@ FILL_IN = sed $(foreach name,PREFIX LIBDIR LIBEXECDIR BINDIR INCLUDEDIR VERSION 
 
 install:: all man
 	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) \
-	$(addprefix $(D_INCLUDE)/,CFNetwork CoreFoundation CoreServices Swift) $(addprefix $(D_MAN)/,man1 man3 man7)
+	$(addprefix $(D_INCLUDE)/,CFNetwork CoreFoundation CoreServices Swift SystemConfiguration) $(addprefix $(D_MAN)/,man1 man3 man7)
 	$(Q)$(INSTALL) -m 755 $(SHARED) $(D_LIB)/
 	$(Q)ln -sf libcorerunloop.so.$(SOVERSION) $(D_LIB)/libcorerunloop.so
 	$(Q)$(INSTALL) -m 644 $(STATIC) $(D_LIB)/

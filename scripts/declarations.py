@@ -10,7 +10,8 @@ ROOTS = ("Sources", "AddOns", "Tools")  # of what is built: the library, its add
 ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats", "CoreFoundation/CFPropertyList.h": "plist",
                   "CoreFoundation/CFTimeZone.h": "plist", "CoreFoundation/CFStringEncodingExt.h": "plist",
                   "CoreFoundation/CFBundle.h": "plist", "CoreFoundation/CFPreferences.h": "plist",
-                  "CoreServices/FSEvents.h": "services", "CRLFileSource.h": "services", "CRLChild.h": "services",
+                  "CoreServices/FSEvents.h": "services", "SystemConfiguration/SCNetworkReachability.h": "services",
+                  "SystemConfiguration/SystemConfiguration.h": "services", "CRLFileSource.h": "services", "CRLChild.h": "services",
                   "CRLWriteQueue.h": "services", "CRLWork.h": "services", "CRLMemoryPressure.h": "services",
                   "CRLFileStream.h": "services", "CRLRateLimit.h": "services"}  # the add-on library of each
 ADD_ON_NAMES = {"PropertyLists": "plist"}  # of libraries whose name is not that of the wing

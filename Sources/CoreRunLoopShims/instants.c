@@ -97,7 +97,12 @@ void shim_timer_follow_wall(CFRunLoopTimerRef timer)
 
 CFRunLoopRunResult shim_run_current_until(CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source)
 {
-    return overlay_run_current_until(mode, deadline_ns, returns_after_source);
+    CFRunLoopRunResult result = overlay_run_current_until(mode, deadline_ns, returns_after_source);
+
+    if (result == kCFRunLoopRunFinished && CFEqual(mode, kCFRunLoopCommonModes)) {
+        return CFRunLoopRunInMode(mode, 0, false); /* finishes as well, and logs the reason */
+    }
+    return result;
 }
 
 intptr_t shim_date_text(int64_t since_2001_us, char *ret_text, intptr_t size)

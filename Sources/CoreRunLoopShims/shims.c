@@ -134,7 +134,12 @@ void shim_part(void *c_object)
 
 bool shim_is_main_thread(void)
 {
-    return overlay_is_main_thread();
+    return getpid() == (pid_t)syscall(SYS_gettid);
+}
+
+bool shim_loop_waits_for_first_run(CFRunLoopRef loop)
+{
+    return overlay_waits_for_first_run(loop);
 }
 
 /* ---- the thread's word ---- */
@@ -454,6 +459,11 @@ int32_t shim_process_id(void)
 void shim_process_exit(int status)
 {
     exit(status);
+}
+
+void shim_at_exit(void (*function)(void))
+{
+    (void)atexit(function); /* without memory it is not called */
 }
 
 /* ---- locks ---- */

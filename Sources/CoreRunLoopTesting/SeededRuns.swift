@@ -97,7 +97,7 @@ final class SeededRuns: JobTaker {
         defer { seeded_claim(nil) }
         return Task {
             do {
-                try await body()
+                try await TestLoop.here(body)
                 run.bodyEnded(.success(()))
             } catch {
                 run.bodyEnded(.failure(error))

@@ -60,7 +60,7 @@ private func texts(of seeds: ClosedRange<Int>, _ body: @escaping @Sendable (Log)
         try await Task.sleep(for: .seconds(3600), tolerance: .seconds(60))
         try await Task.sleep(for: .seconds(3600), clock: .suspending)
         try await Task.sleep(nanoseconds: 3_600_000_000_000)
-        try await Task.sleep(for: .seconds(3600), clock: threadLoop().clock)
+        try await Task.sleep(for: .seconds(3600), clock: RunLoop.ofTest.clock)
         #expect(continuous.duration(to: .now) == .seconds(4 * 3600))
         #expect(suspending.duration(to: .now) == .seconds(4 * 3600))
         #expect(wall + .seconds(4 * 3600) == .now)
@@ -82,7 +82,7 @@ private func texts(of seeds: ClosedRange<Int>, _ body: @escaping @Sendable (Log)
     @Test func `draws which of two comes first at one time: a sleep or a timer`() async throws {
         let orders = try await texts(of: 1...20) { log in
             let timer = Timer(timeInterval: .seconds(5), repeats: false) { _ in log.add("t") }
-            threadLoop().add(timer, forMode: .common)
+            RunLoop.ofTest.add(timer, forMode: .common)
             try await Task.sleep(for: .seconds(5))
             log.add("s")
             try await Task.sleep(for: .seconds(1))
@@ -102,13 +102,13 @@ private func texts(of seeds: ClosedRange<Int>, _ body: @escaping @Sendable (Log)
         for task in tasks { await task.value }
         #expect(log.text == "01234")
         let timer = Timer(timeInterval: .seconds(1), repeats: false) { _ in MainActor.assumeIsolated { log.add("t") } }
-        threadLoop().add(timer, forMode: .common)
+        RunLoop.ofTest.add(timer, forMode: .common)
         try await Task.sleep(for: .seconds(2))
         #expect(log.text == "01234t")
     }
 
     @Test(.seeds(1...20)) func `serves pipes, streams and messages within the process`() async throws {
-        let loop = threadLoop()
+        let loop = RunLoop.ofTest
         let ends = makePipe()
         let reader = try ByteStream(descriptor: ends.reading, on: loop)
         let writer = try ByteStream(descriptor: ends.writing, on: loop)
@@ -236,8 +236,6 @@ private func texts(of seeds: ClosedRange<Int>, _ body: @escaping @Sendable (Log)
 extension Seed {
     fileprivate func failure(_ body: @escaping @Sendable () async throws -> Void) async -> SeedFailure? { await failure(of: body) }
 }
-
-private func threadLoop() -> RunLoop { RunLoop.current }
 
 private func nestedRun(_ log: Log) {
     let timer = Timer(timeInterval: .seconds(60), repeats: true) { _ in log.add(".") }

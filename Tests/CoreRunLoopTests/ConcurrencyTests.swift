@@ -612,6 +612,50 @@ private final class CountingSource: RunLoopSource {
         #expect(WallTime.now - start == .seconds(1) + .nanoseconds(10))
     }
 
+    /// A task of the test sleeps twice, in a child, behind calls that are asynchronous themselves, and beside a timer.
+    @Test(.manualTime) func `let time pass in an asynchronous test`() async throws {
+        let (loop, trace) = (RunLoop.ofTest, Trace())
+        #expect(loop.isCurrent)
+        let ticking = loop.schedule(every: .seconds(1800)) { _ in trace.add("tick") }
+        let others = (0..<10).map { _ in Task(executorPreference: loop) { for _ in 0..<100 { await Task.yield() } } }
+        async let slept: Void = {
+            for _ in 0..<10 { await Task.yield() }
+            try await Task.sleep(for: .seconds(3600), clock: loop.clock)
+            trace.add("first")
+            try await Task.sleep(for: .seconds(1), clock: loop.clock)
+            trace.add("second")
+        }()
+        await ManualTime.pass(.seconds(3599))
+        #expect(trace.text == "tick")
+        await ManualTime.pass(.seconds(1))
+        #expect(Set(trace.events.dropFirst()) == ["tick", "first"])
+        await ManualTime.pass(.seconds(1))
+        #expect(trace.events.last == "second")
+        try await slept
+        for other in others { await other.value }
+        ticking.cancel()
+    }
+
+    @Test func `say once that something is in the main loop, whose clocks they do not move`() async throws {
+        let result = try await #require(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            try await ManualTimeTrait.withClocks {
+                let timer = Timer(timeInterval: .seconds(1), repeats: false) { _ in }
+                ManualTime.advance(by: .seconds(1))
+                RunLoop.main.add(timer, forMode: .common)
+                for _ in 0..<2 { ManualTime.advance(by: .seconds(1)) }
+                timer.invalidate()
+            }
+        }
+        let said = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #expect(said.split(separator: "something is in RunLoop.main", omittingEmptySubsequences: false).count == 2)
+        #expect(!said.contains("the program ends with something"))
+    }
+
+    @Test func `have no loop without a trait that gives them one`() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) { _ = RunLoop.ofTest }
+        #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains("RunLoop.ofTest: this test has no loop of its own"))
+    }
+
     @Test(.manualTime) func `let sleeps pass at once`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)

@@ -18,8 +18,10 @@ func streamAndSocket(on loop: RunLoop) throws -> (stream: ByteStream, socket: In
 
 #if canImport(Glibc)
     let dontWait = Int32(MSG_DONTWAIT)
+    let outOfBand = Int32(MSG_OOB)
 #else
     let dontWait = MSG_DONTWAIT
+    let outOfBand = MSG_OOB
 #endif
 
 func socketPair() -> (Int32, Int32) {
@@ -32,6 +34,32 @@ func socketPair() -> (Int32, Int32) {
     #endif
     precondition(socketpair(AF_UNIX, kind, 0, &ends) == 0)
     return (ends[0], ends[1])
+}
+
+/// The two ends of a connection on this machine.
+func tcpPair() -> (Int32, Int32) {
+    #if canImport(Glibc)
+        let kind = Int32(SOCK_STREAM.rawValue)
+    #else
+        let kind = SOCK_STREAM
+    #endif
+    let listening = socket(AF_INET, kind, 0)
+    let near = socket(AF_INET, kind, 0)
+    var address = sockaddr_in()
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { end in
+            precondition(bind(listening, end, size) == 0 && listen(listening, 1) == 0)
+            precondition(getsockname(listening, end, &size) == 0)
+            precondition(connect(near, end, size) == 0)
+        }
+    }
+    let far = accept(listening, nil, nil)
+    precondition(far >= 0)
+    close(listening)
+    return (near, far)
 }
 
 func put(_ text: String, into socket: Int32) {

@@ -301,6 +301,31 @@ import Testing
         }
     }
 
+    @Test func `tells of a byte out of band`() async throws {
+        try await onThread {
+            let (near, far) = tcpPair()
+            let count = Count()
+            let source = try DescriptorSource(descriptor: near, interest: .priority) { event in
+                #expect(event.readiness == .priority)
+                var byte: UInt8 = 0
+                let received = recv(event.descriptor, &byte, 1, outOfBand)
+                #expect(received == 1 && byte == 7)
+                count.next()
+            }
+            RunLoop.current.add(source, forMode: .default)
+            var byte: UInt8 = 6
+            #expect(send(far, &byte, 1, 0) == 1)
+            #expect(RunLoop.current.run(in: .default, for: .zero) == .timedOut)
+            byte = 7
+            #expect(send(far, &byte, 1, outOfBand) == 1)
+            #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+            #expect(count.value == 1)
+            source.invalidate()
+            close(near)
+            close(far)
+        }
+    }
+
     @Test(arguments: [Int32(-1), 987_654]) func `is refused a descriptor that is not open`(descriptor: Int32) {
         #expect(throws: RunLoopError.invalidDescriptor(descriptor)) { try DescriptorSource(descriptor: descriptor) { _ in } }
     }

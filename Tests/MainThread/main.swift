@@ -94,6 +94,17 @@ private func endMainThread() -> Never {
     pthread_exit(nil)
 }
 
+/// Ends with a timer in the main loop, which nobody has run; or has, in a host's loop; or with nothing in it any more.
+private func endUnserved(_ how: String) -> Never {
+    let timer = Timer.scheduledTimer(withTimeInterval: .seconds(1000), repeats: true) { _ in }
+    if how == "hosted" {
+        _ = RunLoop.main.prepareHosted()
+        RunLoop.main.leaveHosted()
+    }
+    if how == "cancelled" { timer.invalidate() }
+    exit(0)
+}
+
 switch CommandLine.arguments.dropFirst().first {
 case "throwing": Throwing.main()
 case "stopped": Stopped.main()
@@ -103,6 +114,7 @@ case "failing": Failing.main()
 case "busy": Busy.main()
 case "unasked": useMainLoopUnasked()
 case "without its first thread": endMainThread()
+case let how? where ["unserved", "hosted", "cancelled"].contains(how): endUnserved(how)
 default: break
 }
 
@@ -195,17 +207,28 @@ do {
 let programs: [(String, ChildProcessSource.Status)] = [
     ("throwing", .exited(1)), ("stopped", .exited(0)), ("signalled", .exited(0)), ("unasked", .exited(0)), ("graceful", .exited(0)),
     ("failing", .exited(1)), ("busy", .signalled(SIGTERM)),
-    ("without its first thread", .exited(0)),
+    ("without its first thread", .exited(0)), ("unserved", .exited(0)), ("hosted", .exited(0)), ("cancelled", .exited(0)),
 ]
 for (program, status) in programs {
     var process: pid_t = 0
     var arguments: [UnsafeMutablePointer<CChar>?] = [strdup(CommandLine.arguments[0]), strdup(program), nil]
-    posix_spawn(&process, "/proc/self/exe", nil, nil, &arguments, environ)
+    var errors: [Int32] = [-1, -1]
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    check("a pipe can be had", pipe(&errors) == 0 && posix_spawn_file_actions_adddup2(&actions, errors[1], STDERR_FILENO) == 0)
+    posix_spawn(&process, "/proc/self/exe", &actions, nil, &arguments, environ)
+    posix_spawn_file_actions_destroy(&actions)
     arguments.forEach { free($0) }
+    close(errors[1])
     var ended: ChildProcessSource.Status?
     let child = try ChildProcessSource(processID: process) { _, status in MainActor.assumeIsolated { ended = status } }
     loop.add(child, forMode: .default)
     while ended == nil { _ = loop.run(mode: .default, before: .now + .seconds(1000)) }
     check("the program that is \(program) ends as it should", ended == status)
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let said = String(decoding: bytes[..<max(0, read(errors[0], &bytes, bytes.count))], as: UTF8.self)
+    close(errors[0])
+    let names = "the program ends with something in the main loop, which nobody has run; link CoreRunLoopMain"
+    check("the program that is \(program) says so if it has not run its main loop", said.contains(names) == (program == "unserved"))
 }
 exit(failures)

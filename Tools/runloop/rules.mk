@@ -11,7 +11,8 @@ WING_CHECK_NEEDS += $(B)/runloop-testing $(B)/traced
 
 all: $(RUNLOOP)
 # The page is no source, and the objects that carry it depend on it.
-HAS_libdw := $(shell echo '\#include <elfutils/libdwfl.h>' | $(CC) $(CPPFLAGS) -E -x c - > /dev/null 2>&1 && echo yes)
+# It is linked, not only found: a compiler for another architecture finds the headers of this machine's.
+HAS_libdw := $(shell echo 'int main(void) { return 0; }' | $(CC) $(CPPFLAGS) $(LDFLAGS) -include elfutils/libdwfl.h -x c - -ldw -lelf -o /dev/null 2>/dev/null && echo yes)
 RUNLOOP_LIBS := $(if $(HAS_libdw),-ldw -lelf) -lm -ldl
 RUNLOOP_FLAGS := $(if $(HAS_libdw),-DHAS_LIBDW) -ITools/runloop/Sources -ITools/command/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
 $(call objects,tools/runloop,Tools/runloop/Sources,$(RUNLOOP_FLAGS))

@@ -14,7 +14,6 @@
 #pragma redefine_extname overlay_give_to_owner crl_overlay_give_to_owner
 #pragma redefine_extname overlay_instant_of_date crl_overlay_instant_of_date
 #pragma redefine_extname overlay_instant_of_wall crl_overlay_instant_of_wall
-#pragma redefine_extname overlay_is_main_thread crl_overlay_is_main_thread
 #pragma redefine_extname overlay_loop_if_any crl_overlay_loop_if_any
 #pragma redefine_extname overlay_loop_is_current crl_overlay_loop_is_current
 #pragma redefine_extname overlay_message_defer crl_overlay_message_defer
@@ -45,6 +44,7 @@
 #pragma redefine_extname overlay_timer_follow_wall crl_overlay_timer_follow_wall
 #pragma redefine_extname overlay_timer_instant crl_overlay_timer_instant
 #pragma redefine_extname overlay_timer_set_date crl_overlay_timer_set_date
+#pragma redefine_extname overlay_waits_for_first_run crl_overlay_waits_for_first_run
 #pragma redefine_extname overlay_wall_ns crl_overlay_wall_ns
 #pragma redefine_extname overlay_wall_of_instant crl_overlay_wall_of_instant
 #endif

@@ -32,9 +32,18 @@ bool overlay_loop_is_current(CFRunLoopRef loop)
     return thread_loop_is_current(loop);
 }
 
-bool overlay_is_main_thread(void)
+bool overlay_waits_for_first_run(CFRunLoopRef loop)
 {
-    return kernel.is_main_thread();
+    bool waits = false;
+
+    loop_lock(loop);
+    if (!loop->first_run.mode && !loop->hosting) { /* an outermost run stands in one of the two, and leaves its mode there */
+        for (const struct mode *mode = loop->modes; mode; mode = mode->next) {
+            waits |= mode_has_items(loop, mode);
+        }
+    }
+    loop_unlock(loop);
+    return waits;
 }
 
 bool overlay_mode_is_empty(CFRunLoopRef loop, CFStringRef name)

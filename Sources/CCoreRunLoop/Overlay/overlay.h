@@ -28,8 +28,8 @@
 /* Returns whether the calling thread is the loop's. False for NULL. */
 bool overlay_loop_is_current(CFRunLoopRef loop);
 
-/* Returns whether the calling thread is the first of the process. */
-bool overlay_is_main_thread(void);
+/* Returns whether something is in the loop, which has never run, neither by itself nor in a host's loop. */
+bool overlay_waits_for_first_run(CFRunLoopRef loop);
 
 /*
  * Returns whether a run of the loop in `mode` would find nothing to wait for. A mode that does not exist is empty (rule 25). On the loop's

@@ -43,6 +43,9 @@ final class TakenJobs {
         return batch[position]
     }
 
+    /// Nobody waits behind those that `next` has given.
+    fileprivate var isEmpty: Bool { position == batch.count }
+
     /// Forgets those that `next` has given.
     fileprivate func dropGiven() {
         if position == batch.count { batch.removeAll(keepingCapacity: true) } else { batch.removeFirst(position) }
@@ -71,6 +74,9 @@ extension RunLoop: SerialExecutor, TaskExecutor {
         }
         if let ticket = unsafe ticket { unsafe post(ticket) }
     }
+
+    /// Whether jobs wait for the one that runs.
+    package var hasJobs: Bool { !taken.isEmpty || jobs.withLock { !$0.waiting.isEmpty } }
 
     /// A reference for an actor's `unownedExecutor`.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }

@@ -58,6 +58,12 @@ package final class EndHandlers: Sendable {
 }
 
 extension RunLoop {
+    /// Whether the loop's thread has ended. Looks for itself, so that nobody need have registered a handler before.
+    package var hasEnded: Bool {
+        end.remove(end.add(on: loop) {})
+        return end.hasEnded
+    }
+
     /// Ends `continuation`'s stream with the loop's thread. Calls `cleanUp` when the stream has ended, for whatever reason.
     package func feed<Element>(_ continuation: AsyncStream<Element>.Continuation, cleanUp: @escaping @Sendable () -> Void) {
         let number = end.add(on: loop) { continuation.finish() }

@@ -56,6 +56,7 @@ public final class RunLoop: Sendable {
     public static var current: RunLoop {
         let state = ThreadState.current
         if let loop = state.loop { return loop }
+        if shim_is_main_thread() { _ = main }  // for what it says at the exit
         let loop = of(CFRunLoopGetCurrent())
         state.loop = loop
         return loop
@@ -75,8 +76,23 @@ public final class RunLoop: Sendable {
 
     /// The main thread's loop. Any thread.
     ///
+    /// A program that ends with something in this loop, and has never run it, says so on the standard error output.
+    ///
     /// The corresponding C function is `CFRunLoopGetMain`.
-    public static let main: RunLoop = of(CFRunLoopGetMain())
+    public static let main: RunLoop = {
+        _ = process
+        shim_at_exit {
+            if shim_process_id() == RunLoop.process, shim_loop_waits_for_first_run(RunLoop.main.loop) {
+                report(
+                    "the program ends with something in the main loop, which nobody has run; "
+                        + "link CoreRunLoopMain, which runs it while an asynchronous main waits, or run it")
+            }
+        }
+        return of(CFRunLoopGetMain())
+    }()
+
+    /// The one that asked for the main loop first, and not a child of its.
+    private static let process = shim_process_id()
 
     /// The C object of this loop, for calls of Apple's C interface. Any thread.
     public func getCFRunLoop() -> CFRunLoop { loop }

@@ -11,7 +11,7 @@ import Synchronization
 @safe final class RequestService: Sendable {
     /// Any thread may use it: the C object has a lock of its own.
     @safe nonisolated(unsafe) private let requests: OpaquePointer
-    private let loop: CFRunLoop
+    fileprivate let loop: CFRunLoop
     private static let service = Mutex<RequestService?>(nil)
 
     /// `nil` when the system has no thread left; then the next call tries again.
@@ -50,6 +50,11 @@ import Synchronization
 
     /// Returns false when there are no means for that.
     func listen(to port: CFMessagePort) -> Bool { shim_port_listen(port, loop) }
+}
+
+extension RunLoop {
+    /// A loop that runs, whether or not the program runs any, for what calls none of the program's code; `nil` without a thread for it.
+    package static var serving: CFRunLoop? { RequestService.shared?.loop }
 }
 
 /// One request. It ends once, whatever comes first: its answer, its deadline, a cancellation, the end of the port.

@@ -24,6 +24,8 @@ public final class DescriptorSource: RunLoopSource {
         public static let readable = Readiness(rawValue: 1)
         /// Writing will not block: there is room, or an error.
         public static let writable = Readiness(rawValue: 2)
+        /// There is something exceptional, such as a byte out of band of a TCP socket.
+        public static let priority = Readiness(rawValue: 4)
     }
 
     /// One notice.

@@ -80,7 +80,7 @@ public struct ByteStreamError: Error, Hashable, Sendable, CustomStringConvertibl
 extension ByteStreamError.Reason {
     fileprivate var text: String {
         switch self {
-        case .system(let number): words("NSPOSIXErrorDomain", number) ?? "error \(number) of the system"
+        case .system(let number): systemText(number)
         case .name(let number): words("kCFErrorDomainCFNetwork", number) ?? "the name does not resolve, error \(number)"
         case .tls(let number): words("NSOSStatusErrorDomain", number) ?? "TLS failed, error \(number)"
         case .other(let domain, let number): "error \(number) of the domain \(domain)"
@@ -96,6 +96,9 @@ extension ByteStreamError.Reason {
         }
     }
 }
+
+/// What the system calls a number of `errno`.
+package func systemText(_ number: Int32) -> String { words("NSPOSIXErrorDomain", number) ?? "error \(number) of the system" }
 
 private func text(_ string: CFString?) -> String? { string.map { String($0) } }
 

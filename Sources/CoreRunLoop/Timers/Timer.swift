@@ -159,7 +159,7 @@ public final class Timer: Sendable {
     /// Calls the closure now, on this thread. A repeating timer's dates stay as they are; one that fires once is then invalid.
     ///
     /// An invalid timer does nothing. A timer that fires once does nothing while it is firing. Any thread may fire a timer whose closure is
-    /// `Sendable`; an actor's is sent to the actor, unless this thread is in its isolation. The closure of a scheduled timer belongs to the
+    /// `Sendable`; an actor's is sent to the actor, unless this thread is in its isolation. The closure of `scheduledTimer` belongs to the
     /// thread that scheduled it: on another thread this call stops the process with a message.
     public func fire() {
         guard isValid, body.fireByHand(self) else { return }

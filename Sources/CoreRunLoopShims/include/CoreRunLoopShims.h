@@ -23,6 +23,8 @@
 bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode mode);
 /* Returns whether the calling thread is the loop's. */
 bool shim_loop_is_current(CFRunLoopRef loop);
+/* Returns whether something is in the loop, which has never run, neither by itself nor in a host's loop. */
+bool shim_loop_waits_for_first_run(CFRunLoopRef loop);
 /* Makes the loop call `function` once, in a common mode, and wakes it. Retains the loop meanwhile: the call may free its owner. */
 void shim_perform_and_wake(CFRunLoopRef loop, void (*_Nonnull function)(void *_Nullable info), void *info,
                            void (*_Nonnull release)(void *_Nullable info));
@@ -153,6 +155,8 @@ void shim_report(const uint8_t *_Nonnull text, intptr_t length);
 int32_t shim_process_id(void);
 /* Ends the process, as `exit` does. */
 void shim_process_exit(int status) __attribute__((noreturn));
+/* Has `exit` call the function, also in children that are forked from now on. */
+void shim_at_exit(void (*_Nonnull function)(void));
 
 /* Blocks a signal in the calling thread; 0 or an errno value. */
 int shim_block_signal(int signal);

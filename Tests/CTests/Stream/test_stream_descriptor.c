@@ -153,28 +153,32 @@ static void write_much(struct stream_recorder *recorder, CFTypeRef stream, CFStr
     }
 }
 
-/* Without a limit, a write to a pipe that waits would wait until the reader has taken all of it. */
+/*
+ * Without a limit, a write to a pipe that waits would wait until the reader has taken all of it. A pipe is full when each of its pages has
+ * something in it: the last of them the 4096 bytes of a write.
+ */
 TEST(a_pipe_that_nobody_reads_holds_up_no_loop, "312 323")
 {
     static const int modes[] = {0, O_NONBLOCK};
+    static UInt8 bytes[65536];
+    const int page = (int)sysconf(_SC_PAGESIZE);
 
     for (int i = 0; i < 2; i++) {
         struct stream_recorder recorder = {.action = write_much};
         struct piped piped;
-        char bytes[4096];
         long before;
 
         open_pipe(&piped, modes[i], false, true);
-        EXPECT_EQ(fcntl(piped.ends[1], F_SETPIPE_SZ, 65536), 65536);
+        EXPECT_EQ(fcntl(piped.ends[1], F_SETPIPE_SZ, 16 * page), 16 * page);
         recorder_add_writer(&recorder, piped.writer);
         EXPECT(CFWriteStreamOpen(piped.writer));
         run_what_is_ready();
-        EXPECT_EQ(recorder.total, 65536);
+        EXPECT_EQ(recorder.total, 15 * page + 4096);
         EXPECT(!CFWriteStreamCanAcceptBytes(piped.writer));
         before = recorder.total;
-        EXPECT_EQ(read(piped.ends[0], bytes, sizeof bytes), sizeof bytes);
+        EXPECT_EQ(read(piped.ends[0], bytes, (size_t)page), page);
         run_what_is_ready();
-        EXPECT_EQ(recorder.total, before + (long)sizeof bytes);
+        EXPECT_EQ(recorder.total, before + page);
         EXPECT_EQ(fcntl(piped.ends[1], F_GETFL) & O_NONBLOCK, modes[i]);
         CFRelease(piped.writer);
         close(piped.ends[0]);

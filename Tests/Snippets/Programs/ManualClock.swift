@@ -28,6 +28,12 @@ nonisolated struct Sessions {
         print("open:", session.isOpen)
     }
 
+    @Test(.manualTime) func `a lease ends after an hour`() async throws {
+        async let lease: Void = Task.sleep(for: .seconds(3600), clock: RunLoop.ofTest.clock)
+        await ManualTime.pass(.seconds(3600))
+        try await lease
+    }
+
     @Test(.manualTime) func `the time of day does not move a timer`() {
         let session = Session()
         session.touch()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles: their layouts, what Info.plist says, resources and strings by language, libraries, and folders that vanish. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -611,19 +612,22 @@ TEST(a_bundle_that_vanishes_has_what_was_read, "2214")
 
 /* ---- libraries ---- */
 
-/* The C library's math library serves as that of a bundle. */
+/* The library that this process would get its mathematics from serves as that of a bundle. */
 static bool put_library(const char *name)
 {
-    static const char *const places[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6", "/lib64/libm.so.6",
-                                         "/usr/lib/libm.so.6", "/lib/libc.musl-x86_64.so.1"};
+    void *library = dlopen("libm.so.6", RTLD_LAZY); /* NULL: musl has it in the C library */
+    void *cube_root = dlsym(library ? library : RTLD_DEFAULT, "cbrt");
+    Dl_info info;
+    bool is_put = cube_root && dladdr(cube_root, &info) != 0 && info.dli_fname[0] == '/';
 
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (access(places[i], R_OK) == 0) {
-            folder_write(name, "");
-            return unlink(folder_path(name)) == 0 && symlink(places[i], folder_path(name)) == 0;
-        }
+    if (is_put) {
+        folder_write(name, "");
+        is_put = unlink(folder_path(name)) == 0 && symlink(info.dli_fname, folder_path(name)) == 0;
     }
-    return false;
+    if (library) {
+        dlclose(library);
+    }
+    return is_put;
 }
 
 TEST(a_library_is_loaded_when_it_is_asked_for_a_function, "2217")

@@ -15,8 +15,9 @@ import Synchronization
 /// ```
 ///
 /// The child has the arguments, the environment, the folder and the descriptors that are given, no signal that is blocked or ignored, and
-/// a group of its own. The loop, which has to run in its common modes, tells its end and moves its bytes. A task that is cancelled, or
-/// whose time is over, has the group end: by SIGTERM, and after the grace by SIGKILL.
+/// a group of its own. The loop tells its end and moves its bytes, and somebody has to run it in its common modes: `RunLoop.main` in an
+/// asynchronous main needs `CoreRunLoopMain`. A task that is cancelled, or whose time is over, has the group end, whether or not the loop
+/// runs: by SIGTERM, and after the grace by SIGKILL.
 ///
 /// The corresponding C type is `CRLChildRef`.
 public struct ChildProcess: Sendable {
@@ -45,6 +46,8 @@ public struct ChildProcess: Sendable {
         case bytes([UInt8])
         /// A text, as UTF-8.
         public static func string(_ text: String) -> Self { .bytes(Array(text.utf8)) }
+
+        var kind: CRLChildDescriptorKind { self == .none ? .nothing : .reads }
     }
 
     /// Where one of the child's outputs goes.
@@ -70,6 +73,8 @@ public struct ChildProcess: Sendable {
 
     let child: CRLChild
     let end: ChildEnd
+    let program: String
+    let loop: RunLoop
 
     /// The number of the process.
     public var processID: Int32 { CRLChildGetProcessIdentifier(child) }
@@ -102,7 +107,7 @@ extension ChildProcess.Output where Value == Void {
 }
 
 /// Why a child could not be started, or did not do.
-public struct ChildProcessError: Error, Hashable, Sendable {
+public struct ChildProcessError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What went wrong.
     public enum Reason: Hashable, Sendable {
         /// The program could not be executed. The number is `errno`'s, as in all that follow.
@@ -120,15 +125,37 @@ public struct ChildProcessError: Error, Hashable, Sendable {
     }
     /// What went wrong.
     public let reason: Reason
+    /// The file that was to be executed.
+    public let program: String
+    /// Where the child was to begin.
+    private let folder: String?
 
-    init(_ reason: Reason) { self.reason = reason }
+    /// The program, and what went wrong in words.
+    public var description: String { "\(program): \(text)" }
 
-    init(_ error: CRLChildError) {
-        switch error.step {
-        case .execute: reason = .execute(error.error)
-        case .folder: reason = .folder(error.error)
-        case .process: reason = .resources(error.error)
-        default: reason = .invalid(error.error)
+    init(_ reason: Reason, program: String, folder: String? = nil) {
+        (self.reason, self.program, self.folder) = (reason, program, folder)
+    }
+
+    init(_ error: CRLChildError, program: String, folder: String?) {
+        let reason: Reason =
+            switch error.step {
+            case .execute: .execute(error.error)
+            case .folder: .folder(error.error)
+            case .process: .resources(error.error)
+            default: .invalid(error.error)
+            }
+        self.init(reason, program: program, folder: folder)
+    }
+
+    private var text: String {
+        switch reason {
+        case .execute(let number): "cannot be executed: \(systemText(number))"
+        case .folder(let number): "the folder \(folder ?? "") cannot be entered: \(systemText(number))"
+        case .invalid(let number): "cannot be started like this: \(systemText(number))"
+        case .resources(let number): "cannot be started: \(systemText(number))"
+        case .tooMuchOutput(let limit): "has written more than \(limit) bytes, and was ended"
+        case .timedOut: "was not done when its time was over, and was ended"
         }
     }
 }
@@ -141,6 +168,7 @@ final class ChildEnd: Sendable {
     }
     private struct State {
         var told: Told?
+        var failure: ChildProcessError?
         var waiters: [CheckedContinuation<Told, Never>] = []
     }
     private let state = Mutex(State())
@@ -153,6 +181,11 @@ final class ChildEnd: Sendable {
         }
         for waiter in waiters { waiter.resume(returning: told) }
     }
+
+    /// Why the child is ended; the first call counts.
+    func fail(_ failure: ChildProcessError) { state.withLock { $0.failure = $0.failure ?? failure } }
+
+    var failure: ChildProcessError? { state.withLock { $0.failure } }
 
     /// Also in a task that was cancelled: the child is being ended then.
     func wait() async -> Told {

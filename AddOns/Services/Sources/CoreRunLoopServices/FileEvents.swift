@@ -63,8 +63,49 @@ public struct FileEvents: AsyncSequence, Sendable {
         public let id: UInt64
     }
 
-    /// The stream was refused: a path is none, or there is no inotify instance, descriptor or memory left.
-    public struct Refused: Error, Hashable, Sendable {}
+    /// Why watching could not begin.
+    public struct Refused: Error, Hashable, Sendable, CustomStringConvertible {
+        /// What was wrong.
+        public enum Reason: Hashable, Sendable {
+            /// No path was given.
+            case noPath
+            /// This is no path: it is empty, or there is a zero in it.
+            case invalid(path: String)
+            /// The thread of the loop has ended.
+            case loopEnded
+            /// No inotify instance, descriptor or memory is left.
+            case resources
+        }
+        /// What was wrong.
+        public let reason: Reason
+        /// What was to be watched.
+        public let paths: [String]
+
+        /// The paths, and what was wrong in words.
+        public var description: String {
+            let text =
+                switch reason {
+                case .noPath: "no path was given"
+                case .invalid(let path): path.isEmpty ? "an empty path is none" : "a path with a zero in it is none"
+                case .loopEnded: "the thread of the loop has ended"
+                case .resources: "no inotify instance, descriptor or memory is left"
+                }
+            return "FileEvents in \(paths): \(text)"
+        }
+
+        init(_ events: FileEvents) {
+            paths = events.paths
+            if paths.isEmpty {
+                reason = .noPath
+            } else if let path = paths.first(where: { !FileEvents.isPath($0) }) {
+                reason = .invalid(path: path)
+            } else {
+                reason = events.loop.hasEnded ? .loopEnded : .resources
+            }
+        }
+    }
+
+    static func isPath(_ path: String) -> Bool { !path.isEmpty && !path.utf8.contains(0) }
 
     let paths: [String]
     let latency: Duration
@@ -81,16 +122,18 @@ public struct FileEvents: AsyncSequence, Sendable {
     }
 
     /// Begins to watch.
-    public func makeAsyncIterator() -> Iterator { Iterator(FileEventStream(self)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
     /// Tells events in turn.
     public struct Iterator: AsyncIteratorProtocol {
+        private let events: FileEvents
         private let stream: FileEventStream?
         private var batch: ArraySlice<Event> = []
         private var wakings: AsyncStream<Void>.Iterator?
 
-        init(_ stream: FileEventStream?) {
-            self.stream = stream
+        init(_ events: FileEvents) {
+            self.events = events
+            stream = FileEventStream(events)
             wakings = stream?.untold.wakings.makeAsyncIterator()
         }
 
@@ -98,7 +141,7 @@ public struct FileEvents: AsyncSequence, Sendable {
         ///
         /// - Throws: ``Refused`` when watching could not begin.
         public mutating func next() async throws -> Event? {
-            guard let stream else { throw Refused() }
+            guard let stream else { throw Refused(events) }
             while batch.isEmpty {
                 batch = stream.untold.take()[...]
                 if batch.isEmpty, await wakings?.next() == nil { return nil }
@@ -118,6 +161,7 @@ extension FileEvents.Iterator: Sendable {}
 
     init?(_ events: FileEvents) {
         untold = UntoldFileEvents(events.paths)
+        if !events.paths.allSatisfy(FileEvents.isPath) { return nil }
         let parts = events.latency.components
         let latency = CFTimeInterval(parts.seconds) + CFTimeInterval(parts.attoseconds) / 1e18
         guard let made = unsafe Self.make(untold, events.paths, latency) else { return nil }

@@ -43,8 +43,9 @@ func withLoop<Value: Sendable>(_ body: @Sendable (RunLoop) async throws -> Value
 
     @Test func `A closure reads lines as they come and answers`() async throws {
         try await withLoop { loop in
-            let (lines, status) = try await ChildProcess.run(
-                .name("sh"), arguments: ["-c", "echo ready; read word; echo got $word"], on: loop
+            let (lines, status, problem) = try await ChildProcess.run(
+                .name("sh"), arguments: ["-c", "echo ready; read word; echo got $word; echo problem >&2"], error: .string(limit: 100),
+                on: loop
             ) { _, output, input in
                 var lines: [String] = []
                 for try await line in output.lines() {
@@ -55,19 +56,92 @@ func withLoop<Value: Sendable>(_ body: @Sendable (RunLoop) async throws -> Value
             }
             #expect(lines == ["ready", "got this"])
             #expect(status == .exited(0))
+            #expect(problem == "problem\n")
+        }
+    }
+
+    @Test func `A closure reads the lines that come of an input`() async throws {
+        try await withLoop { loop in
+            let (lines, status, _) = try await ChildProcess.run(.name("sort"), input: .string("b\na\n"), on: loop) { _, output in
+                var lines: [String] = []
+                for try await line in output.lines() { lines.append(line) }
+                return lines
+            }
+            #expect(lines == ["a", "b"])
+            #expect(status == .exited(0))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `Too much in one output ends the child also if the other says nothing`() async throws {
+        try await withLoop { loop in
+            await #expect(throws: ChildProcessError.self) {
+                _ = try await ChildProcess.run(
+                    .name("sh"), arguments: ["-c", "yes >&2"], output: .bytes(limit: 10), error: .bytes(limit: 10), on: loop)
+            }
+            do {
+                _ = try await ChildProcess.run(.name("sh"), arguments: ["-c", "yes >&2"], error: .bytes(limit: 10), on: loop) { _, output in
+                    for try await _ in output.lines() {}
+                }
+                Issue.record("yes has ended")
+            } catch let error as ChildProcessError {
+                #expect(error.reason == .tooMuchOutput(limit: 10))
+                #expect("\(error)" == "sh: has written more than 10 bytes, and was ended")
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `A time limit and a cancellation hold where nobody runs the loop`() async throws {
+        let (loops, found) = AsyncStream<RunLoop>.makeStream()
+        let mayEnd = RunLoop.StopToken()
+        Thread.detachNewThread {
+            found.yield(.current)
+            while !mayEnd.isRequested { Thread.sleep(for: .milliseconds(1)) }  // its loop does not run
+        }
+        defer { mayEnd.requestStop() }
+        let loop = try #require(await loops.first { _ in true })
+        let (script, grace) = ("trap '' TERM; while :; do sleep 1000; done", Duration.milliseconds(20))
+        do {
+            _ = try await ChildProcess.run(
+                .name("sh"), arguments: ["-c", script], input: .string("read"), output: .bytes(limit: 10), timeLimit: .milliseconds(50),
+                grace: grace, on: loop)
+            Issue.record("it has ended by itself")
+        } catch let error as ChildProcessError {
+            #expect(error.reason == .timedOut)
+        }
+        let (started, tell) = AsyncStream<Void>.makeStream()
+        let task = Task {
+            try await ChildProcess.run(.name("sh"), arguments: ["-c", script], grace: grace, on: loop) { _, output in
+                tell.yield()
+                for try await _ in output.lines() {}
+            }
+        }
+        _ = await started.first { _ in true }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await task.value }
+    }
+
+    @Test func `A loop that has ended is said to have`() async throws {
+        let loop = try await Thread.joinable { RunLoop.current }.value
+        await #expect(throws: PerformError.threadFinished) {
+            _ = try await ChildProcess.run(.name("true"), output: .discarded, on: loop)
         }
     }
 
     @Test func `What cannot be started says why`() async throws {
         try await withLoop { loop in
-            await #expect(throws: ChildProcessError.self) {
+            do {
                 _ = try await ChildProcess.run(.path("/nowhere"), output: .discarded, on: loop)
+                Issue.record("it was started")
+            } catch let error as ChildProcessError {
+                #expect(error.reason == .execute(2))
+                #expect("\(error)" == "/nowhere: cannot be executed: No such file or directory")
             }
             do {
                 _ = try await ChildProcess.run(.name("true"), workingDirectory: "/nowhere", output: .discarded, on: loop)
                 Issue.record("it was started")
             } catch let error as ChildProcessError {
                 #expect(error.reason == .folder(2))
+                #expect("\(error)" == "true: the folder /nowhere cannot be entered: No such file or directory")
             }
             do {
                 _ = try await ChildProcess.run(.name("true"), arguments: ["a\0b"], output: .discarded, on: loop)

@@ -51,14 +51,28 @@ private func makeFile(_ path: String) {
         }
     }
 
-    @Test func `What is no path is refused`() async throws {
+    @Test(arguments: [
+        ([], "FileEvents in []: no path was given"), (["/tmp", ""], "FileEvents in [\"/tmp\", \"\"]: an empty path is none"),
+        (["/a\0b"], "FileEvents in [\"/a\\0b\"]: a path with a zero in it is none"),
+    ])
+    func `What is no path is refused`(paths: [String], words: String) async throws {
         try await withLoop { loop in
-            await #expect(throws: FileEvents.Refused.self) {
-                for try await _ in FileEvents(in: [], on: loop) {}
+            do {
+                for try await _ in FileEvents(in: paths, on: loop) {}
+                Issue.record("it is watched")
+            } catch let refused as FileEvents.Refused {
+                #expect("\(refused)" == words)
             }
-            await #expect(throws: FileEvents.Refused.self) {
-                for try await _ in FileEvents(in: [""], on: loop) {}
-            }
+        }
+    }
+
+    @Test func `A loop that has ended is said to have`() async throws {
+        let loop = try await Thread.joinable { RunLoop.current }.value
+        do {
+            for try await _ in FileEvents(in: ["/tmp"], on: loop) {}
+            Issue.record("it is watched")
+        } catch let refused as FileEvents.Refused {
+            #expect(refused.reason == .loopEnded)
         }
     }
 }

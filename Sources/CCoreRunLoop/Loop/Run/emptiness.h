@@ -10,13 +10,17 @@
 #include "Loop/Core/main_queue.h"
 #include "Support/invariant.h"
 
-/* Returns true if the loop itself has nothing in the mode. Observers do not count (rule 25), suspended sources count as absent. */
+/* Returns true if something was put into the mode. Observers do not count (rule 25), suspended sources count as absent. */
+REQUIRES(the_loop_lock) static inline bool mode_has_items(CFRunLoopRef loop, const struct mode *mode)
+{
+    invariant(mode->suspended_count <= mode->sources.count);
+    return mode->sources.count > mode->suspended_count || mode->timer_count > 0 || blocks_are_queued(loop, mode);
+}
+
+/* Returns true if the loop itself has nothing to wait for in the mode. */
 REQUIRES(the_loop_lock) static inline bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode)
 {
-    bool has_sources = mode->sources.count > mode->suspended_count;
-
-    invariant(mode->suspended_count <= mode->sources.count);
-    return !has_sources && mode->timer_count == 0 && !blocks_are_queued(loop, mode) && !main_queue_serves(loop, mode);
+    return !mode_has_items(loop, mode) && !main_queue_serves(loop, mode);
 }
 
 /* Returns true if the run waits for nothing of the loop itself. */

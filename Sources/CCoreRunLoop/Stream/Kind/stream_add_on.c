@@ -11,7 +11,10 @@ struct add_on_stream {
     _Atomic CFIndex state; /* what `look` finds */
 };
 
-#define of(stream) ((struct add_on_stream *)(uintptr_t)(stream))
+static struct add_on_stream *of(const void *stream)
+{
+    return (struct add_on_stream *)(uintptr_t)stream;
+}
 
 static int go_on_opening(struct stream *s, bool waits)
 {

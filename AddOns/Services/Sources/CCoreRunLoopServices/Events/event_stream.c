@@ -78,7 +78,12 @@ void event_stream_release(struct __FSEventStream *stream)
 
 REQUIRES(the_service_lock) static void set_alarm(struct __FSEventStream *stream)
 {
-    (void)notify_kernel.alarm_set(stream->alarm, stream->is_telling ? 0 : stream->due_ns);
+    int64_t when = stream->is_telling ? 0 : stream->due_ns;
+
+    if (when != stream->alarm_ns) {
+        (void)notify_kernel.alarm_set(stream->alarm, when);
+        stream->alarm_ns = when;
+    }
 }
 
 /* Notes what is owed to the program: that events were lost, and that there is no history. False: there is no memory yet. */

@@ -45,6 +45,7 @@ struct __FSEventStream {
     bool is_telling GUARDED_BY(the_service_lock);
     pthread_t teller GUARDED_BY(the_service_lock);
     int64_t due_ns GUARDED_BY(the_service_lock); /* when what is pending is to be told; 0: nothing is */
+    int64_t alarm_ns GUARDED_BY(the_service_lock); /* what the alarm is set to */
     int64_t told_ns GUARDED_BY(the_service_lock); /* when something was told last */
     struct untold_events pending GUARDED_BY(the_service_lock);
     struct pending_event *unmade GUARDED_BY(the_service_lock); /* was taken out of these; there was no memory to tell it */

@@ -270,14 +270,23 @@ static void tell_mount(void *info, const char *path, bool is_mounted)
 
 /* ---- all of it ---- */
 
+static void close_if_open(int *descriptor)
+{
+    if (*descriptor >= 0) {
+        (void)notify_kernel.close(*descriptor);
+        *descriptor = -1;
+    }
+}
+
 static void open_mounts(struct stream_roots *roots)
 {
-    roots->mounts = notify_kernel.mounts_open();
-    if (roots->mounts >= 0 && notify_kernel.set_add(roots->set, roots->mounts) < 0) {
-        (void)notify_kernel.close(roots->mounts);
-        roots->mounts = -1;
+    roots->mounts_waker = notify_kernel.mounts_open();
+    if (roots->mounts_waker >= 0 && notify_kernel.set_add_mounts(roots->set, roots->mounts_waker) >= 0) {
+        roots->mounts = notify_kernel.mounts_open();
     }
-    if (roots->mounts >= 0 && mount_points_read(&roots->mount_points, &roots->mount_count) < 0) {
+    if (roots->mounts < 0) {
+        close_if_open(&roots->mounts_waker);
+    } else if (mount_points_read(&roots->mount_points, &roots->mount_count) < 0) {
         roots->mount_points = NULL;
         roots->mount_count = 0;
     }
@@ -286,7 +295,7 @@ static void open_mounts(struct stream_roots *roots)
 bool stream_roots_start(struct stream_roots *roots)
 {
     roots->tree.notify = notify_kernel.notify_create();
-    roots->around = roots->mounts = -1;
+    roots->around = roots->mounts = roots->mounts_waker = -1;
     if (roots->tree.notify < 0 || notify_kernel.set_add(roots->set, roots->tree.notify) < 0 || !renew_around(roots)) {
         stream_roots_stop(roots);
         return false;
@@ -296,19 +305,12 @@ bool stream_roots_start(struct stream_roots *roots)
     return true;
 }
 
-static void close_if_open(int *descriptor)
-{
-    if (*descriptor >= 0) {
-        (void)notify_kernel.close(*descriptor);
-        *descriptor = -1;
-    }
-}
-
 void stream_roots_stop(struct stream_roots *roots)
 {
     close_if_open(&roots->tree.notify); /* and with it all watches, so that none need be removed by itself */
     close_if_open(&roots->around);
     close_if_open(&roots->mounts);
+    close_if_open(&roots->mounts_waker);
     for (size_t i = 0; i < roots->count; i++) {
         drop_root(roots, &roots->roots[i]);
         roots->roots[i].is_there = false;

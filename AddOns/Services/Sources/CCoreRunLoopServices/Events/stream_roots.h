@@ -28,6 +28,7 @@ struct stream_roots {
     struct watch_tree tree;
     int around; /* the second inotify instance; -1: not started */
     int mounts; /* -1: there is no /proc/self/mountinfo */
+    int mounts_waker; /* in the set; -1 with it */
     char **mount_points; /* in or around the roots; sorted */
     size_t mount_count;
     int set; /* the wait set that the instances are in */

@@ -12,7 +12,7 @@
 #include "File/notify_kernel.h"
 #include "Support/invariant.h"
 
-enum { fd_path_size = 40 + 4 * NAME_MAX, told_most = 1 << 16 };
+enum { fd_path_size = 40 + 4 * NAME_MAX, told_most = 1 << 16, kept_most = 64 };
 
 const uint32_t watch_folder_mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF |
                                    IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK;
@@ -62,7 +62,7 @@ static bool is_folder_of(struct watch_tree *tree, const struct watch_node *node,
 static int open_node(struct watch_tree *tree, struct watch_node *node)
 {
     const char *path = watch_tree_path(tree, node, NULL);
-    int folder = path ? notify_kernel.folder_open(path, node->is_root) : -ENOENT;
+    int folder = path ? notify_kernel.folder_open(-1, path, node->is_root) : -ENOENT;
 
     if (folder >= 0 && !is_folder_of(tree, node, folder)) {
         (void)notify_kernel.close(folder);
@@ -143,8 +143,11 @@ static void note_no_watch(struct watch_tree *tree, struct watch_node *parent, st
 
 enum placing { placed_nothing, placed_as_before, placed_moved, placed_new };
 
-/* Watches the folder of that name, if it is one, and sees to it that its node is here. */
-static struct watch_node *place_child(struct watch_tree *tree, struct watch_node *parent, int folder, const char *name,
+/*
+ * Watches the folder of that name, if it is one, and sees to it that its node is here. Given `ret_own`, one that has no node here is
+ * opened, if it can be, and the caller closes it: what is watched through itself is the node's folder, and needs no look to be sure.
+ */
+static struct watch_node *place_child(struct watch_tree *tree, struct watch_node *parent, int folder, const char *name, int *ret_own,
                                       enum placing *ret_placing)
 {
     struct watch_node *child = watch_tree_find_child(tree, parent, name);
@@ -155,7 +158,10 @@ static struct watch_node *place_child(struct watch_tree *tree, struct watch_node
     if (watch_tree_excludes(tree, parent, name)) {
         return NULL;
     }
-    watch = watch_at(tree, folder, name);
+    if (ret_own && !child) {
+        *ret_own = notify_kernel.folder_open(folder, name, false);
+    }
+    watch = ret_own && *ret_own >= 0 ? watch_at(tree, *ret_own, ".") : watch_at(tree, folder, name);
     if (watch < 0) {
         note_no_watch(tree, parent, child, watch);
         return NULL;
@@ -193,10 +199,18 @@ static struct watch_node *place_child(struct watch_tree *tree, struct watch_node
 
 /* ---- listing ---- */
 
+/* The folders that were put last on the stack of those to be listed, open. The first of them are closed when there are too many. */
+struct kept_folder {
+    struct watch_node *node; /* NULL: none */
+    int folder;
+};
+
 struct listing {
     struct watch_tree *tree;
     struct watch_node *node;
     struct watch_node *work; /* a stack of folders to be listed */
+    struct kept_folder kept[kept_most]; /* of a number the rest by the size is the place */
+    size_t kept_next; /* the number of the next */
     int folder;
     enum scan_kind kind; /* of the first folder */
     bool is_first;
@@ -228,14 +242,51 @@ static bool is_folder(int folder, const char *name, unsigned char type)
     return type == DT_DIR || (type == DT_UNKNOWN && notify_kernel.name_status(folder, name, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
-/* A folder that is moved while others are listed is found again. */
-static void add_work(struct listing *listing, struct watch_node *node)
+static void close_if_open(int folder)
 {
-    if (!node->is_to_list) {
-        node->is_to_list = true;
-        node->next_work = listing->work;
-        listing->work = node;
+    if (folder >= 0) {
+        (void)notify_kernel.close(folder);
     }
+}
+
+/* A folder that is moved while others are listed is found again. */
+static void add_work(struct listing *listing, struct watch_node *node, int folder)
+{
+    struct kept_folder *kept = &listing->kept[listing->kept_next % kept_most];
+
+    if (node->is_to_list) {
+        close_if_open(folder);
+        return;
+    }
+    node->is_to_list = true;
+    node->next_work = listing->work;
+    listing->work = node;
+    if (folder >= 0) {
+        close_if_open(kept->node ? kept->folder : -1);
+        *kept = (struct kept_folder){node, folder};
+        listing->kept_next++;
+    }
+}
+
+/* Returns the folder of the node that was taken from the stack, or a negative errno. */
+static int open_work(struct listing *listing)
+{
+    struct kept_folder *kept = &listing->kept[(listing->kept_next - 1) % kept_most];
+    const char *path;
+    int folder;
+
+    if (listing->kept_next == 0 || kept->node != listing->node) {
+        return open_node(listing->tree, listing->node);
+    }
+    folder = kept->folder;
+    *kept = (struct kept_folder){NULL, -1};
+    listing->kept_next--;
+    path = watch_tree_path(listing->tree, listing->node, NULL);
+    if (!path || strlen(path) >= PATH_MAX) {
+        (void)notify_kernel.close(folder);
+        return open_node(listing->tree, listing->node); /* which notes it */
+    }
+    return folder;
 }
 
 static bool list_name(void *info, const char *name, unsigned char type)
@@ -244,7 +295,8 @@ static bool list_name(void *info, const char *name, unsigned char type)
     struct watch_tree *tree = listing->tree;
     bool is_dir = is_folder(listing->folder, name, type);
     enum placing placing = placed_nothing;
-    struct watch_node *child = is_dir ? place_child(tree, listing->node, listing->folder, name, &placing) : NULL;
+    int own = -1;
+    struct watch_node *child = is_dir ? place_child(tree, listing->node, listing->folder, name, &own, &placing) : NULL;
     bool tells = listing->kind == scan_all || (listing->kind == scan_new_folders && placing > placed_as_before);
     FSEventStreamEventFlags flags = kFSEventStreamEventFlagItemCreated;
 
@@ -252,9 +304,11 @@ static bool list_name(void *info, const char *name, unsigned char type)
         child->stamp = tree->stamp;
         if (placing == placed_new || listing->goes_down) {
             child->tells = tells;
-            add_work(listing, child);
+            add_work(listing, child, own);
+            own = -1;
         }
     }
+    close_if_open(own);
     if (tells && !watch_tree_excludes(tree, listing->node, name)) {
         flags |= placing == placed_moved ? kFSEventStreamEventFlagItemRenamed : 0; /* what is in it is not told */
         watch_tree_tell(tree, listing->node, name, flags | (is_dir ? kFSEventStreamEventFlagItemIsDir : 0));
@@ -276,7 +330,7 @@ static void list_node(struct listing *listing)
     struct watch_tree *tree = listing->tree;
     int result;
 
-    listing->folder = open_node(tree, listing->node);
+    listing->folder = open_work(listing);
     if (listing->folder < 0) {
         return;
     }
@@ -303,7 +357,7 @@ void watch_tree_scan(struct watch_tree *tree, struct watch_node *node, enum scan
 {
     struct listing listing = {.tree = tree, .kind = kind, .is_first = true, .goes_down = goes_down};
 
-    add_work(&listing, node);
+    add_work(&listing, node, -1);
     while (listing.work) {
         listing.node = listing.work;
         listing.work = listing.node->next_work;
@@ -325,7 +379,7 @@ void watch_tree_look(struct watch_tree *tree, struct watch_node *node, const cha
     if (folder < 0) {
         return;
     }
-    child = place_child(tree, node, folder, name, &placing);
+    child = place_child(tree, node, folder, name, NULL, &placing);
     (void)notify_kernel.close(folder);
     if (placing == placed_new) {
         watch_tree_scan(tree, child, kind, false);

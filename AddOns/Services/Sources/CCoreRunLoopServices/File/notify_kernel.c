@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "File/notify_kernel.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,32 +66,40 @@ static int linux_notify_pending(int notify)
     return ioctl(notify, FIONREAD, &count) < 0 ? -errno : count;
 }
 
-static int linux_folder_open(const char *path, bool follows)
+static int linux_folder_open(int folder, const char *path, bool follows)
 {
-    return result_of(uncancelled(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW))));
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW);
+
+    return result_of(uncancelled(openat(folder < 0 ? AT_FDCWD : folder, path, flags)));
 }
 
+/* As the kernel writes it (getdents64). */
+struct folder_entry {
+    uint64_t inode;
+    int64_t next_place;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+};
+
+/* By the kernel's own call: a DIR would cost another descriptor, five more calls and its memory for each folder. */
 static int linux_folder_list(int folder, bool (*each)(void *info, const char *name, unsigned char type), void *info)
 {
-    int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0);
-    DIR *directory = copy < 0 ? NULL : fdopendir(copy);
-    const struct dirent *entry;
-    int result;
+    _Alignas(struct folder_entry) char bytes[8192];
+    long count;
 
-    if (!directory) {
-        result = -errno;
-        if (copy >= 0) {
-            (void)uncancelled(close(copy));
+    while ((count = syscall(SYS_getdents64, folder, bytes, sizeof bytes)) > 0) {
+        for (const char *place = bytes; place < bytes + count;) {
+            const struct folder_entry *entry = (const struct folder_entry *)(const void *)place;
+            bool is_own = strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0;
+
+            if (!is_own && !each(info, entry->name, entry->type)) {
+                return 0;
+            }
+            place += entry->size;
         }
-        return result;
     }
-    do {
-        errno = 0;
-        entry = uncancelled(readdir(directory));
-        result = entry ? 0 : -errno;
-    } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || each(info, entry->d_name, entry->d_type)));
-    (void)uncancelled(closedir(directory));
-    return result;
+    return result_of((int)count);
 }
 
 static int linux_name_status(int folder, const char *name, struct stat *ret_status)
@@ -104,11 +112,21 @@ static int linux_set_create(void)
     return result_of(epoll_create1(EPOLL_CLOEXEC));
 }
 
-static int linux_set_add(int set, int descriptor)
+static int set_add_events(int set, int descriptor, uint32_t events)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLPRI};
+    struct epoll_event event = {.events = events};
 
     return result_of(epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event));
+}
+
+static int linux_set_add(int set, int descriptor)
+{
+    return set_add_events(set, descriptor, EPOLLIN);
+}
+
+static int linux_set_add_mounts(int set, int mounts)
+{
+    return set_add_events(set, mounts, EPOLLPRI);
 }
 
 static int linux_alarm_create(void)
@@ -146,7 +164,7 @@ static bool linux_mounts_have_changed(int mounts)
 #define CALLS_OF_LINUX                                                                                                            \
     linux_notify_create, linux_notify_read, linux_watch_add, linux_watch_remove, linux_file_open, linux_file_status, linux_close, \
         linux_notify_pending, linux_folder_open, linux_folder_list, linux_name_status, linux_set_create, linux_set_add,           \
-        linux_alarm_create, linux_alarm_set, linux_now_ns, linux_mounts_open, linux_mounts_have_changed
+        linux_alarm_create, linux_alarm_set, linux_now_ns, linux_mounts_open, linux_set_add_mounts, linux_mounts_have_changed
 
 const struct notify_kernel notify_kernel_linux = {CALLS_OF_LINUX};
 struct notify_kernel notify_kernel = {CALLS_OF_LINUX};

@@ -26,8 +26,8 @@ struct notify_kernel {
     int (*close)(int descriptor);
     /* How many bytes a read would find at most. */
     int (*notify_pending)(int notify);
-    /* The folder, to be listed. The last part of the path is no link, unless `follows`. */
-    int (*folder_open)(const char *path, bool follows);
+    /* The folder, to be listed; a `folder` of -1 is none that the path begins at. The path's last part is no link, unless `follows`. */
+    int (*folder_open)(int folder, const char *path, bool follows);
     /* Calls `each` for all that is in the folder, with a type of <dirent.h>, until it returns false. */
     int (*folder_list)(int folder, bool (*each)(void *info, const char *name, unsigned char type), void *info);
     /* Of the name in the folder, without following a link; a folder of -1 is no folder, but the name a path. */
@@ -39,8 +39,10 @@ struct notify_kernel {
     int (*alarm_create)(void);
     int (*alarm_set)(int alarm, int64_t when_ns);
     int64_t (*now_ns)(void);
-    /* Mounts: readable, with high priority, when some have changed; a poll says so once. */
+    /* Mounts: always readable, and with high priority when some have changed. Any poll takes that away, of its own descriptor alone: of two
+     * that a stream opens, one wakes the set, which polls it when it likes, and the other says whether there is something to look for. */
     int (*mounts_open)(void);
+    int (*set_add_mounts)(int set, int mounts);
     bool (*mounts_have_changed)(int mounts);
 };
 

@@ -26,13 +26,14 @@ FAILING(int, notify_create, EMFILE, ENOMEM, (void), ())
 FAILING(int, watch_add, ENOSPC, EACCES, (int notify, const char *path, uint32_t mask), (notify, path, mask))
 FAILING(int, file_open, EMFILE, ENOENT, (const char *path), (path))
 FAILING(int, file_status, ENOMEM, 0, (int file, struct stat *ret_status), (file, ret_status))
-FAILING(int, folder_open, EMFILE, ENOENT, (const char *path, bool follows), (path, follows))
+FAILING(int, folder_open, EMFILE, ENOENT, (int folder, const char *path, bool follows), (folder, path, follows))
 FAILING(int, folder_list, ENOMEM, EMFILE, (int folder, list_callback each, void *info), (folder, each, info))
 FAILING(int, name_status, ENOENT, ENOMEM, (int folder, const char *name, struct stat *ret_status), (folder, name, ret_status))
 FAILING(int, set_create, EMFILE, 0, (void), ())
 FAILING(int, set_add, ENOSPC, ENOMEM, (int set, int descriptor), (set, descriptor))
 FAILING(int, alarm_create, EMFILE, 0, (void), ())
 FAILING(int, mounts_open, EMFILE, ENOENT, (void), ())
+FAILING(int, set_add_mounts, ENOSPC, ENOMEM, (int set, int mounts), (set, mounts))
 
 static void install(void)
 {
@@ -47,6 +48,7 @@ static void install(void)
     notify_kernel.set_add = failing_set_add;
     notify_kernel.alarm_create = failing_alarm_create;
     notify_kernel.mounts_open = failing_mounts_open;
+    notify_kernel.set_add_mounts = failing_set_add_mounts;
 }
 
 /* Whether the path, or one above it to be scanned, was told. */

@@ -2,6 +2,7 @@
 /* Streams of events and file systems that are mounted, in a namespace of the test's own. */
 #define _GNU_SOURCE
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "Events/mount_points.h"
+#include "File/notify_kernel.h"
 #include "events_probe.h"
 #include "harness.h"
 #include "scratch_folder.h"
@@ -70,6 +72,34 @@ TEST(a_file_system_that_comes_and_goes_is_told, "")
     events_probe_flush(&probe);
     EXPECT(events_probe_flags(&probe, folder) & kFSEventStreamEventFlagItemCreated);
     events_probe_end(&probe);
+    scratch_leave(folder);
+}
+
+TEST(a_file_system_that_comes_wakes_the_loop, "")
+{
+    char folder[scratch_size];
+    struct events_probe probe;
+
+    need_mounts();
+    struct pollfd set = {notify_kernel_linux.set_create(), POLLIN, 0};
+    int mounts = notify_kernel_linux.mounts_open();
+
+    EXPECT_EQ(notify_kernel_linux.set_add_mounts(set.fd, mounts), 0);
+    EXPECT_EQ(poll(&set, 1, 0), 0);
+    scratch_enter(folder);
+    scratch_make_folder("sub");
+    REQUIRE(events_probe_start(&probe, folder, kFSEventStreamEventIdSinceNow, kFSEventStreamCreateFlagFileEvents));
+    REQUIRE(mount("none", "sub", "tmpfs", 0, NULL) == 0);
+    EXPECT_EQ(poll(&set, 1, 0), 1);
+    EXPECT_EQ(poll(&set, 1, 0), 0); /* it was told */
+    while (!(events_probe_flags(&probe, in(folder, "sub")) & kFSEventStreamEventFlagMount) &&
+           CFRunLoopRunInMode(kCFRunLoopDefaultMode, test_patience_s(), true) == kCFRunLoopRunHandledSource) {
+    }
+    EXPECT(events_probe_flags(&probe, in(folder, "sub")) & kFSEventStreamEventFlagMount);
+    EXPECT_EQ(umount("sub"), 0);
+    events_probe_end(&probe);
+    close(mounts);
+    close(set.fd);
     scratch_leave(folder);
 }
 

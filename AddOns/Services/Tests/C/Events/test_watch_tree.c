@@ -156,12 +156,12 @@ static bool is_refused(const char *path)
 {
     const char *end = strrchr(path, '/');
 
-    return refusal != 0 && strcmp(end, "/refused") == 0;
+    return refusal != 0 && strcmp(end ? end + 1 : path, "refused") == 0;
 }
 
-static int folder_open_refusing(const char *path, bool follows)
+static int folder_open_refusing(int folder, const char *path, bool follows)
 {
-    return is_refused(path) ? -refusal : notify_kernel_linux.folder_open(path, follows);
+    return is_refused(path) ? -refusal : notify_kernel_linux.folder_open(folder, path, follows);
 }
 
 static int watch_add_refusing(int notify, const char *path, uint32_t mask)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of files in the background when memory, a thread, or a call of the kernel, is not to be had: refused or told, and nothing lost. */
+/* Streams of files in the background when memory, a thread, or a call of the kernel, is not to be had: refused or told; nothing is lost. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "CRLFileStream.h"
@@ -80,9 +80,13 @@ static void install(void)
     work_kernel.thread_start = failing_thread_start;
 }
 
+static char path[64]; /* of this process alone */
+
 static CFURLRef url_of_scratch(void)
 {
-    return CFURLCreateFromFileSystemRepresentation(NULL, (const UInt8 *)"/tmp/crl-file-stream-failures", 29, false);
+    int length = snprintf(path, sizeof path, "/tmp/crl-file-stream-%d", (int)getpid());
+
+    return CFURLCreateFromFileSystemRepresentation(NULL, (const UInt8 *)path, length, false);
 }
 
 /* The pool's threads are steps of this one. */
@@ -153,7 +157,7 @@ static bool write_and_read_a_file(void)
     NEED(url);
     install();
     is_complete = write_it(url) && read_it(url);
-    (void)unlink("/tmp/crl-file-stream-failures");
+    (void)unlink(path);
     work_steps_end();
     return is_complete;
 }

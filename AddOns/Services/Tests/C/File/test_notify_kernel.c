@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -32,12 +33,13 @@ TEST(calls_of_the_kernel_that_are_refused_say_why, "")
     EXPECT_EQ(notify_kernel_linux.file_open("/dev/null/file"), -ENOTDIR);
     EXPECT_EQ(notify_kernel_linux.file_status(-1, &status), -EBADF);
     EXPECT_EQ(notify_kernel_linux.close(-1), -EBADF);
-    EXPECT_EQ(notify_kernel_linux.folder_open("/dev/null", true), -ENOTDIR);
+    EXPECT_EQ(notify_kernel_linux.folder_open(-1, "/dev/null", true), -ENOTDIR);
     EXPECT_EQ(notify_kernel_linux.folder_list(-1, count_name, &count), -EBADF);
     EXPECT_EQ(notify_kernel_linux.folder_list(null, count_name, &count), -ENOTDIR);
     EXPECT_EQ(notify_kernel_linux.name_status(null, "file", &status), -ENOTDIR);
     EXPECT_EQ(notify_kernel_linux.set_add(-1, null), -EBADF);
     EXPECT_EQ(notify_kernel_linux.set_add(null, null), -EPERM);
+    EXPECT_EQ(notify_kernel_linux.set_add_mounts(null, null), -EPERM);
     EXPECT_EQ(notify_kernel_linux.alarm_set(null, 1), -EINVAL);
     EXPECT(!notify_kernel_linux.mounts_have_changed(null));
     EXPECT_EQ(count, 0);
@@ -55,8 +57,8 @@ TEST(a_folder_is_listed_until_it_is_enough, "")
     scratch_make_file("two");
     scratch_make_file("three");
     REQUIRE(symlink(".", "link") == 0);
-    EXPECT_EQ(notify_kernel_linux.folder_open("link", false), -ENOTDIR);
-    file = notify_kernel_linux.folder_open("link", true);
+    EXPECT_EQ(notify_kernel_linux.folder_open(-1, "link", false), -ENOTDIR);
+    file = notify_kernel_linux.folder_open(-1, "link", true);
     REQUIRE(file >= 0);
     for (int i = 0; i < 2; i++) { /* the descriptor has one place in the folder for all who list it */
         count = 0;
@@ -80,6 +82,7 @@ TEST(an_alarm_is_heard_by_the_set_it_is_in, "")
     EXPECT_EQ(notify_kernel_linux.alarm_set(alarm, notify_kernel_linux.now_ns() + 60000000000), 0);
     EXPECT_EQ(notify_kernel_linux.notify_read(alarm, bytes, sizeof bytes), -EAGAIN);
     EXPECT_EQ(notify_kernel_linux.alarm_set(alarm, 1), 0);
+    EXPECT_EQ(poll(&(struct pollfd){set, POLLIN, 0}, 1, (int)(test_patience_s() * 1000)), 1); /* it comes by an interrupt */
     EXPECT_EQ(notify_kernel_linux.notify_read(alarm, bytes, sizeof bytes), (ssize_t)sizeof bytes);
     EXPECT_EQ(notify_kernel_linux.close(alarm), 0);
     EXPECT_EQ(notify_kernel_linux.close(set), 0);

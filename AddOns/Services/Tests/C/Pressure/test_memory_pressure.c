@@ -92,6 +92,7 @@ static void end_span(void)
 {
     EXPECT_EQ(span_end_ns, 6000000000);
     EXPECT_EQ(notify_kernel_linux.alarm_set(span_alarm, 1), 0);
+    EXPECT_EQ(poll(&(struct pollfd){span_alarm, POLLIN, 0}, 1, (int)(test_patience_s() * 1000)), 1); /* it comes by an interrupt */
 }
 
 static ssize_t text_made_up(const char *path, char *text, size_t size)
