@@ -56,22 +56,30 @@ static ssize_t read_file(int file, void *bytes, size_t size)
     return uninterrupted(read(file, bytes, size));
 }
 
-/* A pipe that nobody reads raises SIGPIPE, which is blocked on the pool's threads, and taken back on the program's. */
+/*
+ * A pipe that nobody reads raises SIGPIPE, and a file at the process's limit (RLIMIT_FSIZE) SIGXFSZ. Both are blocked on the pool's
+ * threads, and taken back on the program's.
+ */
 static ssize_t write_file(int file, const void *bytes, size_t size)
 {
     const struct timespec at_once = {0, 0};
-    sigset_t broken_pipe;
+    sigset_t raised;
     sigset_t waiting;
     sigset_t blocked;
     ssize_t result;
+    int own;
 
-    (void)sigemptyset(&broken_pipe);
-    (void)sigaddset(&broken_pipe, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &broken_pipe, &blocked);
+    (void)sigemptyset(&raised);
+    (void)sigaddset(&raised, SIGPIPE);
+    (void)sigaddset(&raised, SIGXFSZ);
+    (void)pthread_sigmask(SIG_BLOCK, &raised, &blocked);
     (void)sigpending(&waiting);
     result = uninterrupted(write(file, bytes, size));
-    if (result == -EPIPE && !sigismember(&waiting, SIGPIPE)) {
-        (void)uninterrupted(sigtimedwait(&broken_pipe, NULL, &at_once));
+    own = result == -EPIPE ? SIGPIPE : result == -EFBIG ? SIGXFSZ : 0;
+    if (own != 0 && !sigismember(&waiting, own)) {
+        (void)sigemptyset(&raised);
+        (void)sigaddset(&raised, own);
+        (void)uninterrupted(sigtimedwait(&raised, NULL, &at_once));
     }
     (void)pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     return result;

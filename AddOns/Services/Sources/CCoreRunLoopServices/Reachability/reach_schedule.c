@@ -162,65 +162,41 @@ REQUIRES(the_service_lock) static struct reach_place leave_mode(reach_target_ref
     return target->mode_count == 0 ? take_place(target) : (struct reach_place){NULL, NULL, NULL};
 }
 
-static CFTypeRef retain_if_any(CFTypeRef object)
+/*
+ * The lock is held over the calls of the loop and the host, which call no code of the program's: so a mode is counted by the thread that
+ * has added the source, whoever else adds or removes it.
+ */
+REQUIRES(the_service_lock) static bool enter_mode(reach_target_ref target, CFRunLoopRef loop, CFStringRef mode)
 {
-    return object ? CFRetain(object) : NULL;
-}
-
-/* The source and the host with references, or NULL. */
-REQUIRES(the_service_lock) static struct reach_place copy_place(reach_target_ref target)
-{
-    return (struct reach_place){(CFRunLoopSourceRef)(uintptr_t)retain_if_any(target->source),
-                                (CFHostRef)(uintptr_t)retain_if_any(target->host), NULL};
-}
-
-static void release_place(struct reach_place place)
-{
-    CFRelease(place.source);
-    if (place.host) {
-        CFRelease(place.host);
+    if (CFRunLoopContainsSource(loop, target->source, mode)) {
+        return true;
     }
-}
-
-/* Adds what is there to the mode, which is counted already. Returns a kSCStatus. */
-EXCLUDES(the_service_lock) static int enter_mode(reach_target_ref target, struct reach_place place, CFRunLoopRef loop, CFStringRef mode)
-{
-    struct reach_place left = {NULL, NULL, NULL};
-    bool was_there = CFRunLoopContainsSource(loop, place.source, mode);
-    bool is_there;
-
-    CFRunLoopAddSource(loop, place.source, mode);
-    is_there = CFRunLoopContainsSource(loop, place.source, mode);
-    if (is_there && !was_there && place.host) {
-        CFHostScheduleWithRunLoop(place.host, loop, mode);
+    CFRunLoopAddSource(loop, target->source, mode);
+    if (!CFRunLoopContainsSource(loop, target->source, mode)) {
+        return false;
     }
-    if (!is_there || was_there) {
-        service_lock_take(&target->lock);
-        left = target->source == place.source ? leave_mode(target) : left;
-        service_lock_drop(&target->lock);
-        end_place(left);
+    target->mode_count++;
+    if (target->host) {
+        CFHostScheduleWithRunLoop(target->host, loop, mode);
     }
-    return is_there ? kSCStatusOK : kSCStatusFailed;
+    return true;
 }
 
 static int schedule(reach_target_ref target, CFRunLoopRef loop, CFStringRef mode)
 {
-    struct reach_place place = {NULL, NULL, NULL};
+    struct reach_place left = {NULL, NULL, NULL};
     int status = kSCStatusOK;
 
     service_lock_take(&target->lock);
     if (!target->source) {
         status = target->queue_source ? kSCStatusInvalidArgument : begin_on_loops(target);
     }
-    if (status == kSCStatusOK) {
-        target->mode_count++;
-        place = copy_place(target);
+    if (status == kSCStatusOK && !enter_mode(target, loop, mode)) {
+        status = kSCStatusFailed;
+        left = target->mode_count == 0 ? take_place(target) : left;
     }
     service_lock_drop(&target->lock);
-    if (status == kSCStatusOK) {
-        status = enter_mode(target, place, loop, mode);
-        release_place(place);
-    }
+    end_place(left);
     return status;
 }
 
@@ -242,27 +218,19 @@ Boolean SCNetworkReachabilityScheduleWithRunLoop(SCNetworkReachabilityRef target
 static bool unschedule(reach_target_ref target, CFRunLoopRef loop, CFStringRef mode)
 {
     struct reach_place left = {NULL, NULL, NULL};
-    struct reach_place place;
     bool was_there;
 
     service_lock_take(&target->lock);
-    place = copy_place(target);
-    service_lock_drop(&target->lock);
-    if (!place.source) {
-        return false;
-    }
-    was_there = CFRunLoopContainsSource(loop, place.source, mode);
+    was_there = target->source && CFRunLoopContainsSource(loop, target->source, mode);
     if (was_there) {
-        CFRunLoopRemoveSource(loop, place.source, mode);
-        if (place.host) {
-            CFHostUnscheduleFromRunLoop(place.host, loop, mode);
+        CFRunLoopRemoveSource(loop, target->source, mode);
+        if (target->host) {
+            CFHostUnscheduleFromRunLoop(target->host, loop, mode);
         }
-        service_lock_take(&target->lock);
-        left = target->source == place.source ? leave_mode(target) : left;
-        service_lock_drop(&target->lock);
-        end_place(left);
+        left = leave_mode(target);
     }
-    release_place(place);
+    service_lock_drop(&target->lock);
+    end_place(left);
     return was_there;
 }
 

@@ -6,9 +6,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -678,6 +680,36 @@ TEST(a_pipe_that_nobody_reads_any_more_is_an_error_and_no_signal, "2227")
     work_step_finish(work_step_take());
     EXPECT_EQ(write_text(writer, "more"), -1);
     EXPECT_ERRNO(CFWriteStreamGetError(writer), EPIPE);
+    background_writer_end(writer);
+    work_steps_end();
+    scratch_leave(folder);
+}
+
+/* Whether the pool's thread writes or this one, which has the signal as the system sets it: to end the process. */
+TEST(a_file_that_may_grow_no_more_is_an_error_and_no_signal, "2227")
+{
+    const struct rlimit most = {4, RLIM_INFINITY};
+    char folder[scratch_size];
+    CFWriteStreamRef writer;
+    struct rlimit before;
+    sigset_t waiting;
+
+    scratch_enter(folder);
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    work_steps_begin(0); /* this thread writes */
+    writer = background_writer("file");
+    EXPECT(CFWriteStreamOpen(writer));
+    work_step_finish(work_step_take());
+    EXPECT_EQ(write_text(writer, "text"), 4);
+    work_step_finish(work_step_take());
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &most) == 0);
+    EXPECT_EQ(write_text(writer, "more"), 4);
+    work_step_finish(work_step_take());
+    EXPECT_EQ(write_text(writer, "more"), -1);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    EXPECT_ERRNO(CFWriteStreamGetError(writer), EFBIG);
+    EXPECT_EQ(sigpending(&waiting), 0);
+    EXPECT(!sigismember(&waiting, SIGXFSZ));
     background_writer_end(writer);
     work_steps_end();
     scratch_leave(folder);

@@ -117,7 +117,7 @@ TEST(a_pair_is_the_way_from_one_to_the_other, "2233")
 
 TEST(a_change_of_the_flags_is_told_once, "2235 2236")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
 
     own_network_enter();
     probe.target = reach_probe_create("198.51.100.7");
@@ -158,7 +158,7 @@ static int counting_connect(const union route_end *local, const union route_end 
 TEST(a_flood_of_changes_makes_few_looks, "2236")
 {
     enum { changes = 3000 };
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
 
     own_network_enter();
     own_network_up(true);
@@ -228,7 +228,7 @@ TEST(a_callback_may_do_what_it_likes, "2237")
 
 TEST(a_target_is_in_several_modes, "2237")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
     CFRunLoopRef loop = CFRunLoopGetCurrent();
 
     own_network_enter();
@@ -312,11 +312,54 @@ TEST(threads_may_have_the_same_target, "2237")
     CFRelease(target);
 }
 
+struct shared_mode {
+    SCNetworkReachabilityRef target;
+    CFRunLoopRef loop;
+    CFStringRef mode; /* of both threads */
+};
+
+static void *move_in_and_out(void *context)
+{
+    const struct shared_mode *shared = context;
+
+    for (int i = 0; i < 30000; i++) {
+        EXPECT(SCNetworkReachabilityScheduleWithRunLoop(shared->target, shared->loop, shared->mode));
+        (void)SCNetworkReachabilityUnscheduleFromRunLoop(shared->target, shared->loop, shared->mode);
+    }
+    return NULL;
+}
+
+/* What one thread adds and another one takes out is counted once. */
+TEST(threads_may_schedule_a_target_in_the_same_mode, "2237")
+{
+    struct reach_probe probe = {NULL};
+    struct shared_mode shared = {NULL, CFRunLoopGetCurrent(), CFSTR("shared")};
+    pthread_t threads[2];
+
+    own_network_enter();
+    own_network_up(true);
+    shared.target = probe.target = reach_probe_create("198.51.100.7");
+    reach_probe_schedule(&probe);
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(pthread_create(&threads[i], NULL, move_in_and_out, &shared) == 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    (void)SCNetworkReachabilityUnscheduleFromRunLoop(probe.target, shared.loop, shared.mode);
+    own_network_add_route("198.51.100.0", 24, NULL, true);
+    EXPECT_TOLD(&probe, 1, reach_is_direct); /* is still in the other mode */
+    reach_probe_unschedule(&probe);
+    EXPECT(!SCNetworkReachabilityUnscheduleFromRunLoop(probe.target, shared.loop, kCFRunLoopDefaultMode));
+    CFRelease(probe.target);
+    EXPECT(probe.retains == 1 && probe.releases == 1);
+}
+
 /* ---- the child of a fork ---- */
 
 TEST(the_child_of_a_fork_only_asks, "2238")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
     CFRunLoopRef loop = CFRunLoopGetCurrent();
     int status = 1;
     pid_t child;
@@ -415,7 +458,7 @@ static ssize_t refuse_to_answer(const void *request, size_t request_size, void *
 
 TEST(a_sandbox_without_netlink_can_only_ask, "2238")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
 
     own_network_enter();
     own_network_up(true);
