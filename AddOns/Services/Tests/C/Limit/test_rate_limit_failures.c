@@ -50,7 +50,7 @@ static void forget(CFTypeRef item)
     CFRelease(item);
 }
 
-/* Each call begins a limit, if there is memory. It is run in `run_mode`; of common modes there may have been memory for another one alone. */
+/* Each call begins a limit, if there is memory. It runs in `run_mode`; there may have been memory for other common modes alone. */
 static bool limit_item(CFTypeRef item, CFRunLoopMode mode, CFRunLoopMode run_mode)
 {
     bool is_timer = CFGetTypeID(item) == CFRunLoopTimerGetTypeID();
