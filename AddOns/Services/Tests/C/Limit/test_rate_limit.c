@@ -399,7 +399,7 @@ TEST(steps_of_the_wall_clock_make_no_interval_longer, "2242")
     for (int i = 0; i < 8; i++) {
         limited.stop_at = limited.calls + 1;
         EXPECT_EQ(run(100), kCFRunLoopRunStopped);
-        fake_kernel_step_wall(i % 2 == 0 ? -INT64_C(3600) * second_ns : INT64_C(7200) * second_ns); /* a new interval each time */
+        fake_kernel_step_wall(i < 4 ? -INT64_C(3600) * second_ns : INT64_C(7200) * second_ns); /* a new interval each time */
     }
     expect_trace(&limited, "c c c c c c c c");
     limited.stop_at = 0;

@@ -4,6 +4,7 @@
 #include "Failure/nth_failure.h"
 
 #define RARE CFSTR("rare")
+#define OTHER CFSTR("other")
 
 static CRLRateLimitRef limit;
 static _Atomic int calls;
@@ -40,22 +41,25 @@ static void forget(CFTypeRef item)
         CRLRateLimitInvalidate(limit);
         CFRelease(limit);
     }
+    /* It is in another mode, and of a refused limit perhaps in some of the common modes. */
     if (CFGetTypeID(item) == CFRunLoopTimerGetTypeID()) {
-        CFRunLoopTimerInvalidate((CFRunLoopTimerRef)(uintptr_t)item); /* of a refused limit it may be in some of the common modes */
+        CFRunLoopTimerInvalidate((CFRunLoopTimerRef)(uintptr_t)item);
+    } else {
+        CFRunLoopSourceInvalidate((CFRunLoopSourceRef)(uintptr_t)item);
     }
     CFRelease(item);
 }
 
-/* Each call begins a limit, if there is memory. `is_common`: there may have been memory for another common mode alone. */
-static bool limit_item(CFTypeRef item, bool is_common)
+/* Each call begins a limit, if there is memory. It runs in `run_mode`; there may have been memory for other common modes alone. */
+static bool limit_item(CFTypeRef item, CFRunLoopMode mode, CFRunLoopMode run_mode)
 {
+    bool is_timer = CFGetTypeID(item) == CFRunLoopTimerGetTypeID();
     bool is_whole = false;
 
     calls = begins = ends = 0;
-    limit = CRLRateLimitCreate(NULL, CFRunLoopGetCurrent(), is_common ? kCFRunLoopCommonModes : kCFRunLoopDefaultMode, item, 0.0001, 1,
-                               count_event, NULL);
-    if (limit && (!is_common || CFRunLoopContainsTimer(CFRunLoopGetCurrent(), (CFRunLoopTimerRef)(uintptr_t)item, kCFRunLoopDefaultMode))) {
-        MUST(run_until(&calls, 4, kCFRunLoopDefaultMode));
+    limit = CRLRateLimitCreate(NULL, CFRunLoopGetCurrent(), mode, item, 0.0001, 1, count_event, NULL);
+    if (limit && (!is_timer || CFRunLoopContainsTimer(CFRunLoopGetCurrent(), (CFRunLoopTimerRef)(uintptr_t)item, run_mode))) {
+        MUST(run_until(&calls, 4, run_mode));
         MUST(begins - ends <= 1);
         is_whole = begins >= 3;
     }
@@ -70,7 +74,8 @@ NTH_FAILURE(limited_sources, "2243")
 
     NEED(source = CFRunLoopSourceCreate(NULL, 0, &context));
     CFRunLoopSourceSignal(source);
-    return limit_item(source, false);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, RARE); /* its first mode, which needs less memory than more do */
+    return limit_item(source, kCFRunLoopDefaultMode, kCFRunLoopDefaultMode);
 }
 
 NTH_FAILURE(limited_timers, "2243")
@@ -78,14 +83,31 @@ NTH_FAILURE(limited_timers, "2243")
     CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0.0001, 0, 0, fire, NULL);
 
     NEED(timer);
-    return limit_item(timer, false);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, RARE);
+    return limit_item(timer, kCFRunLoopDefaultMode, kCFRunLoopDefaultMode);
 }
 
-NTH_FAILURE(limited_common_items, "2243")
+static bool limit_common_timer(CFRunLoopMode run_mode)
 {
     CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0.0001, 0, 0, fire, NULL);
 
     NEED(timer);
     CFRunLoopAddCommonMode(CFRunLoopGetCurrent(), RARE);
-    return limit_item(timer, true);
+    CFRunLoopAddCommonMode(CFRunLoopGetCurrent(), OTHER);
+    return limit_item(timer, kCFRunLoopCommonModes, run_mode);
+}
+
+NTH_FAILURE(limited_common_items, "2243")
+{
+    return limit_common_timer(kCFRunLoopDefaultMode);
+}
+
+NTH_FAILURE(limited_items_in_another_common_mode, "2243")
+{
+    return limit_common_timer(RARE);
+}
+
+NTH_FAILURE(limited_items_in_the_last_common_mode, "2243")
+{
+    return limit_common_timer(OTHER);
 }
