@@ -174,7 +174,7 @@ static int linux_descriptors_most(void)
 #define CALLS_OF_LINUX                                                                                                            \
     linux_notify_create, linux_notify_read, linux_watch_add, linux_watch_remove, linux_file_open, linux_file_status, linux_close, \
         linux_notify_pending, linux_folder_open, linux_folder_list, linux_name_status, linux_set_create, linux_set_add,           \
-        linux_alarm_create, linux_alarm_set, linux_now_ns, linux_mounts_open, linux_set_add_mounts, linux_mounts_have_changed, \
+        linux_alarm_create, linux_alarm_set, linux_now_ns, linux_mounts_open, linux_set_add_mounts, linux_mounts_have_changed,    \
         linux_descriptors_most
 
 const struct notify_kernel notify_kernel_linux = {CALLS_OF_LINUX};
