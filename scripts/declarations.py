@@ -13,7 +13,7 @@ ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats", "CoreFoundation/CF
                   "CoreServices/FSEvents.h": "services", "SystemConfiguration/SCNetworkReachability.h": "services",
                   "SystemConfiguration/SystemConfiguration.h": "services", "CRLFileSource.h": "services", "CRLChild.h": "services",
                   "CRLWriteQueue.h": "services", "CRLWork.h": "services", "CRLMemoryPressure.h": "services",
-                  "CRLFileStream.h": "services"}  # the add-on library of each
+                  "CRLFileStream.h": "services", "CRLRateLimit.h": "services"}  # the add-on library of each
 ADD_ON_NAMES = {"PropertyLists": "plist"}  # of libraries whose name is not that of the wing
 
 

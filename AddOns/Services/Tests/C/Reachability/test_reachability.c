@@ -117,7 +117,7 @@ TEST(a_pair_is_the_way_from_one_to_the_other, "2233")
 
 TEST(a_change_of_the_flags_is_told_once, "2235 2236")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
 
     own_network_enter();
     probe.target = reach_probe_create("198.51.100.7");
@@ -158,7 +158,7 @@ static int counting_connect(const union route_end *local, const union route_end 
 TEST(a_flood_of_changes_makes_few_looks, "2236")
 {
     enum { changes = 3000 };
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
 
     own_network_enter();
     own_network_up(true);
@@ -228,7 +228,7 @@ TEST(a_callback_may_do_what_it_likes, "2237")
 
 TEST(a_target_is_in_several_modes, "2237")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
     CFRunLoopRef loop = CFRunLoopGetCurrent();
 
     own_network_enter();
@@ -359,7 +359,7 @@ TEST(threads_may_schedule_a_target_in_the_same_mode, "2237")
 
 TEST(the_child_of_a_fork_only_asks, "2238")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
     CFRunLoopRef loop = CFRunLoopGetCurrent();
     int status = 1;
     pid_t child;
@@ -458,7 +458,7 @@ static ssize_t refuse_to_answer(const void *request, size_t request_size, void *
 
 TEST(a_sandbox_without_netlink_can_only_ask, "2238")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
 
     own_network_enter();
     own_network_up(true);

@@ -240,7 +240,7 @@ static int queue; /* any object will do */
 
 TEST(a_target_on_a_queue_is_served_by_it, "2237")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
 
     own_network_enter();
     own_network_up(true);
