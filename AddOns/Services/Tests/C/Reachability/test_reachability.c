@@ -332,7 +332,7 @@ static void *move_in_and_out(void *context)
 /* What one thread adds and another one takes out is counted once. */
 TEST(threads_may_schedule_a_target_in_the_same_mode, "2237")
 {
-    struct reach_probe probe = {NULL};
+    struct reach_probe probe = {0};
     struct shared_mode shared = {NULL, CFRunLoopGetCurrent(), CFSTR("shared")};
     pthread_t threads[2];
 
