@@ -58,7 +58,7 @@ CF_EXPORT CFWriteStreamRef CRLWriteStreamCreateWithFileInBackground(CFAllocatorR
  * kCFStreamEventEndEncountered; or else kCFStreamEventErrorOccurred.
  *
  * It does not wait, and holds no loop. A write that comes later takes nothing and returns 0. fsync makes sure of the file, not of its name
- * in the folder.
+ * in the folder; of a pipe or a device that cannot be synced there is nothing to make sure.
  * Threads: any.
  * Errors: false for any other stream, and for one that is neither open nor opening, has failed or is finishing already, or that another
  * thread is using.

@@ -140,7 +140,7 @@ CF_EXPORT Boolean SCNetworkReachabilitySetCallback(SCNetworkReachabilityRef targ
 /**
  * Schedules the target in a mode of a loop. It may be in several.
  *
- * Ownership: the target holds itself until it is in none any more.
+ * Ownership: the target holds itself until it is taken out of all, which is to be done before a loop's thread ends.
  * Threads: any.
  * Errors: false, with kSCStatusInvalidArgument for NULL and if the target is on a queue, with kSCStatusAccessError in a sandbox that has no
  * AF_NETLINK, and with kSCStatusFailed without memory or descriptors. Where it is already it stays, which is no error.

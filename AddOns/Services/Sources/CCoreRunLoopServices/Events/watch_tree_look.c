@@ -199,7 +199,10 @@ static struct watch_node *place_child(struct watch_tree *tree, struct watch_node
 
 /* ---- listing ---- */
 
-/* The folders that were put last on the stack of those to be listed, open. The first of them are closed when there are too many. */
+/*
+ * The folders that were put last on the stack of those to be listed, open. The first of them are closed when there are too many, and those
+ * whose number is in the upper half of what the process may have are not kept: there is always room for what the program opens meanwhile.
+ */
 struct kept_folder {
     struct watch_node *node; /* NULL: none */
     int folder;
@@ -211,6 +214,7 @@ struct listing {
     struct watch_node *work; /* a stack of folders to be listed */
     struct kept_folder kept[kept_most]; /* of a number the rest by the size is the place */
     size_t kept_next; /* the number of the next */
+    int kept_below; /* the descriptors that may be kept */
     int folder;
     enum scan_kind kind; /* of the first folder */
     bool is_first;
@@ -261,7 +265,9 @@ static void add_work(struct listing *listing, struct watch_node *node, int folde
     node->is_to_list = true;
     node->next_work = listing->work;
     listing->work = node;
-    if (folder >= 0) {
+    if (folder >= listing->kept_below) {
+        close_if_open(folder);
+    } else if (folder >= 0) {
         close_if_open(kept->node ? kept->folder : -1);
         *kept = (struct kept_folder){node, folder};
         listing->kept_next++;
@@ -357,6 +363,7 @@ void watch_tree_scan(struct watch_tree *tree, struct watch_node *node, enum scan
 {
     struct listing listing = {.tree = tree, .kind = kind, .is_first = true, .goes_down = goes_down};
 
+    listing.kept_below = notify_kernel.descriptors_most() / 2;
     add_work(&listing, node, -1);
     while (listing.work) {
         listing.node = listing.work;

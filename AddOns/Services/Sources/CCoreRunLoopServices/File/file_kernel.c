@@ -85,9 +85,12 @@ static ssize_t write_file(int file, const void *bytes, size_t size)
     return result;
 }
 
+/* A pipe, and a device that keeps nothing, cannot be synced, and have nothing to be. */
 static int sync_file(int file)
 {
-    return (int)uninterrupted(fsync(file));
+    int result = (int)uninterrupted(fsync(file));
+
+    return result == -EINVAL ? 0 : result;
 }
 
 struct file_kernel file_kernel = {

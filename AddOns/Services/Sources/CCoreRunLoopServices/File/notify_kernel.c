@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -161,10 +163,19 @@ static bool linux_mounts_have_changed(int mounts)
     return uncancelled(poll(&watched, 1, 0)) > 0;
 }
 
+static int linux_descriptors_most(void)
+{
+    struct rlimit limit = {0, 0};
+
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur < INT_MAX ? (int)limit.rlim_cur : INT_MAX;
+}
+
 #define CALLS_OF_LINUX                                                                                                            \
     linux_notify_create, linux_notify_read, linux_watch_add, linux_watch_remove, linux_file_open, linux_file_status, linux_close, \
         linux_notify_pending, linux_folder_open, linux_folder_list, linux_name_status, linux_set_create, linux_set_add,           \
-        linux_alarm_create, linux_alarm_set, linux_now_ns, linux_mounts_open, linux_set_add_mounts, linux_mounts_have_changed
+        linux_alarm_create, linux_alarm_set, linux_now_ns, linux_mounts_open, linux_set_add_mounts, linux_mounts_have_changed,    \
+        linux_descriptors_most
 
 const struct notify_kernel notify_kernel_linux = {CALLS_OF_LINUX};
 struct notify_kernel notify_kernel = {CALLS_OF_LINUX};

@@ -44,6 +44,8 @@ struct notify_kernel {
     int (*mounts_open)(void);
     int (*set_add_mounts)(int set, int mounts);
     bool (*mounts_have_changed)(int mounts);
+    /* How many descriptors the process may have: the limit that all it opens stays below. */
+    int (*descriptors_most)(void);
 };
 
 /* The one in use: Linux's, except in tests, which replace it before anything else runs. */

@@ -2,6 +2,7 @@
 /* The tree of watched folders: those that are found again elsewhere, that may not be listed, and of which the kernel told too little. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +216,66 @@ TEST(a_folder_that_cannot_be_opened_is_told_to_be_scanned, "")
     scratch_make_file("refused/sub/file");
     events_probe_flush(&probe);
     EXPECT(events_probe_flags(&probe, in(folder, "refused/sub/file")) & kFSEventStreamEventFlagItemCreated);
+    events_probe_end(&probe);
+    scratch_leave(folder);
+}
+
+static int few_descriptors(void)
+{
+    return 40;
+}
+
+static int highest; /* of the folders that are open at a time */
+static int open_folders;
+
+static int folder_open_counting(int folder, const char *path, bool follows)
+{
+    int opened = notify_kernel_linux.folder_open(folder, path, follows);
+
+    open_folders += opened >= 0;
+    highest = highest > open_folders ? highest : open_folders;
+    return opened;
+}
+
+static int close_counting(int descriptor)
+{
+    struct stat status;
+
+    open_folders -= fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode) && !(fcntl(descriptor, F_GETFL) & O_PATH);
+    return notify_kernel_linux.close(descriptor);
+}
+
+/* The program's own files need them, too. */
+TEST(a_scan_leaves_half_of_the_descriptors, "")
+{
+    enum { wide = 60 };
+    char folder[scratch_size];
+    char path[64];
+    struct events_probe probe;
+
+    notify_kernel.descriptors_most = few_descriptors;
+    notify_kernel.folder_open = folder_open_counting;
+    notify_kernel.close = close_counting;
+    scratch_enter(folder);
+    scratch_make_folder("tree");
+    for (int i = 0; i < wide; i++) {
+        (void)snprintf(path, sizeof path, "tree/%d", i);
+        scratch_make_folder(path);
+        (void)strcat(path, "/sub");
+        scratch_make_folder(path);
+    }
+    REQUIRE(events_probe_start(&probe, folder, kFSEventStreamEventIdSinceNow, of_files));
+    EXPECT_EQ(open_folders, 0);
+    EXPECT(highest <= few_descriptors() / 2);
+    for (int i = 0; i < wide; i++) {
+        (void)snprintf(path, sizeof path, "tree/%d/sub/file", i);
+        scratch_make_file(path);
+    }
+    events_probe_flush(&probe);
+    for (int i = 0; i < wide; i++) {
+        (void)snprintf(path, sizeof path, "tree/%d/sub/file", i);
+        EXPECT(events_probe_flags(&probe, in(folder, path)) & kFSEventStreamEventFlagItemCreated);
+    }
     events_probe_end(&probe);
     scratch_leave(folder);
 }

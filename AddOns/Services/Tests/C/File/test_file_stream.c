@@ -685,6 +685,31 @@ TEST(a_pipe_that_nobody_reads_any_more_is_an_error_and_no_signal, "2227")
     scratch_leave(folder);
 }
 
+/* They have nothing to sync. */
+TEST(a_pipe_or_a_device_is_finished_with_a_sync_as_any_file, "2230")
+{
+    static const char *const paths[] = {"pipe", "/dev/null"};
+    char folder[scratch_size];
+    int pipe_end;
+
+    scratch_enter(folder);
+    REQUIRE(mkfifo("pipe", 0600) == 0);
+    pipe_end = open("pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    for (int i = 0; i < 2; i++) {
+        CFWriteStreamRef writer = background_writer(paths[i]);
+        struct stream_recorder recorder = {.writes = "text"};
+
+        schedule_writer(&recorder, writer);
+        run_until_count(&recorder.calls, 2);
+        EXPECT(CRLWriteStreamFinish(writer, true));
+        run_until_count(&recorder.calls, 3);
+        EXPECT_TRACE(&recorder.trace, "open room 4 end");
+        background_writer_end(writer);
+    }
+    (void)close(pipe_end);
+    scratch_leave(folder);
+}
+
 /* Whether the pool's thread writes or this one, which has the signal as the system sets it: to end the process. */
 TEST(a_file_that_may_grow_no_more_is_an_error_and_no_signal, "2227")
 {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "File/notify_kernel.h"
@@ -86,4 +87,14 @@ TEST(an_alarm_is_heard_by_the_set_it_is_in, "")
     EXPECT_EQ(notify_kernel_linux.notify_read(alarm, bytes, sizeof bytes), (ssize_t)sizeof bytes);
     EXPECT_EQ(notify_kernel_linux.close(alarm), 0);
     EXPECT_EQ(notify_kernel_linux.close(set), 0);
+}
+
+TEST(the_limit_of_descriptors_is_that_of_now, "")
+{
+    struct rlimit limit;
+
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = 100;
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    EXPECT_EQ(notify_kernel_linux.descriptors_most(), 100);
 }
