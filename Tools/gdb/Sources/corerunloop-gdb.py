@@ -232,7 +232,7 @@ def firing_in(loop):
 
 def timers_of(loop, mode):
     heap = mode["timers"]
-    timers = [timer_of_node(heap["entries"][i]["node"]) for i in range(min(int(heap["count"]), MOST))]
+    timers = [timer_of_node(heap["block"]["entries"][i]["node"]) for i in range(min(int(heap["count"]), MOST))]
     timers += [timer for timer in firing_in(loop) if int(mode.address) in modes_of(timer)]
     found = {int(timer.address): timer for timer in timers}  # one that joins a mode in its callout is in both
     return sorted(found.values(), key=lambda timer: int(timer["fire_ns"]))
