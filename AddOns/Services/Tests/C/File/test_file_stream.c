@@ -181,6 +181,15 @@ TEST(an_error_of_opening_is_told, "2227")
     scratch_leave(folder);
 }
 
+static void fail_from_the_second_block(const char *call)
+{
+    static int reads;
+
+    if (strcmp(call, "read") == 0 && ++reads == 2) {
+        file_probe.errors[1] = EIO;
+    }
+}
+
 TEST(an_error_of_reading_is_told_behind_the_bytes, "2228")
 {
     char folder[scratch_size];
@@ -189,25 +198,23 @@ TEST(an_error_of_reading_is_told_behind_the_bytes, "2228")
     CFReadStreamRef reader;
 
     scratch_enter(folder);
+    file_probe_install();
     reader = open_reader(&recorder, "."); /* a folder can be opened */
     run_until_count(&recorder.calls, 2);
     EXPECT_TRACE(&recorder.trace, "open error");
     EXPECT_ERRNO(CFReadStreamGetError(reader), EISDIR);
     background_reader_end(reader);
+    file_probe_await_closes(1);
 
     pattern_write_file("file", 2 * file_room);
-    file_probe_install();
+    file_probe.before = fail_from_the_second_block;
     reader = open_reader(&behind, "file");
-    while (!CFReadStreamHasBytesAvailable(reader)) {
-        run_once();
-    }
-    file_probe.errors[1] = EIO; /* from some block on */
     while (CFReadStreamGetStatus(reader) != kCFStreamStatusError) {
         run_once();
     }
     run_what_is_ready();
     EXPECT_TRACE(&behind.trace, "open error");
-    EXPECT(behind.total > 0 && behind.total % file_block == 0);
+    EXPECT_EQ(behind.total, file_block);
     background_reader_end(reader);
     scratch_leave(folder);
 }
