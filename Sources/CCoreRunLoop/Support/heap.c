@@ -120,14 +120,6 @@ void heap_push(struct heap *heap, struct heap_node *node, int64_t key)
     sift_up(heap, heap->count - 1, (struct heap_entry){key, node});
 }
 
-/* Among very many, nodes are in no cache, and the next removal will write to the last one. */
-static void fetch_last(const struct heap *heap)
-{
-    if (heap->count > 0) {
-        __builtin_prefetch(&heap->block->entries[heap->count - 1].node->index, 1);
-    }
-}
-
 void heap_remove(struct heap *heap, struct heap_node *node)
 {
     uint32_t index = node->index;
@@ -138,7 +130,9 @@ void heap_remove(struct heap *heap, struct heap_node *node)
     heap->count--;
     heap->block->entries[heap->count].node = NULL; /* a leak checker would find a forgotten node there */
     node->index = heap_nowhere;
-    fetch_last(heap);
+    if (heap->count > 0) { /* among very many, nodes are in no cache, and the next removal will write to the last one */
+        __builtin_prefetch(&heap->block->entries[heap->count - 1].node->index, 1);
+    }
     if (last.node != node) {
         settle(heap, index, last);
     }

@@ -225,11 +225,14 @@ struct stream *stream_file_create_with_descriptor(CFAllocatorRef allocator, int 
 
 struct stream *stream_file_create(CFAllocatorRef allocator, const char *path, bool is_reader)
 {
-    struct file_stream *file = (struct file_stream *)stream_file_create_with_descriptor(allocator, -1, true, is_reader);
+    size_t size = strlen(path) + 1;
+    char *copy = malloc(size);
+    struct stream *s = copy ? stream_file_create_with_descriptor(allocator, -1, true, is_reader) : NULL;
 
-    if (file && !(file->path = strdup(path))) {
-        object_release(file);
-        file = NULL;
+    if (!s) {
+        free(copy);
+        return NULL;
     }
-    return (struct stream *)file;
+    ((struct file_stream *)s)->path = memcpy(copy, path, size);
+    return s;
 }
