@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bound pairs: rules 313, 323 and 328. */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "Loop/loop_probe.h"
@@ -155,4 +157,65 @@ TEST(half_of_a_bound_pair_has_no_peer, "328")
     EXPECT_EQ(write_text(pair.writer, "a"), -1);
     CFRelease(pair.writer);
     CFStreamCreateBoundPair(NULL, NULL, NULL, 10);
+}
+
+struct released_end {
+    CFWriteStreamRef writer;
+    atomic_bool is_over;
+    atomic_bool is_released;
+    int heard; /* calls of the client after the release */
+};
+
+static void hear(CFReadStreamRef reader, CFStreamEventType event, void *info)
+{
+    struct released_end *end = info;
+    UInt8 bytes[64];
+
+    if (end->is_released) {
+        end->heard++;
+    } else if (event == kCFStreamEventHasBytesAvailable) {
+        (void)CFReadStreamRead(reader, bytes, sizeof bytes);
+    }
+}
+
+static void *write_until_over(void *info)
+{
+    struct released_end *end = info;
+
+    while (!end->is_over) {
+        if (CFWriteStreamCanAcceptBytes(end->writer)) {
+            (void)CFWriteStreamWrite(end->writer, (const UInt8 *)"sixteen letters.", 16);
+        }
+    }
+    return NULL;
+}
+
+/* While another thread tells the end of each write. */
+TEST(stress_nothing_is_heard_after_the_last_release_of_an_end, "328")
+{
+    int rounds = test_is_soak() ? 20000 : 1000;
+
+    for (int i = 0; i < rounds; i++) {
+        struct stream_pair pair = open_pair(64);
+        struct released_end end = {.writer = pair.writer};
+        CFStreamClientContext context = {.info = &end};
+        pthread_t thread;
+
+        EXPECT(CFReadStreamSetClient(pair.reader, kCFStreamEventHasBytesAvailable | kCFStreamEventEndEncountered, hear, &context));
+        CFReadStreamScheduleWithRunLoop(pair.reader, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+        REQUIRE(pthread_create(&thread, NULL, write_until_over, &end) == 0);
+        for (int passes = i % 7; passes > 0; passes--) {
+            CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.001, true);
+        }
+        end.is_released = true;
+        CFRelease(pair.reader);
+        for (int passes = 3; passes > 0; passes--) {
+            CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+        }
+        end.is_over = true;
+        pthread_join(thread, NULL);
+        EXPECT_EQ(end.heard, 0);
+        CFWriteStreamClose(pair.writer);
+        CFRelease(pair.writer);
+    }
 }

@@ -20,6 +20,7 @@ struct bound_pair {
     uint32_t references GUARDED_BY(the_item_lock); /* streams that refer to it */
     _Atomic uint32_t changes; /* counts the changes of the ring and of its ends; written under the lock */
     uint32_t sleepers GUARDED_BY(the_item_lock); /* threads that wait for a change */
+    uint32_t tellers[pair_end_count] GUARDED_BY(the_item_lock); /* threads that tell an end of a change, without a reference to it */
     size_t capacity; /* constant */
     size_t begin GUARDED_BY(the_item_lock); /* the place of the first byte */
     size_t count GUARDED_BY(the_item_lock);
@@ -54,8 +55,8 @@ static enum pair_end end_of(const struct stream *s)
 /* ---- telling the other end ---- */
 
 /*
- * The ring, or an end, has changed: sets whether each end would wait. Returns the other end with a reference if it lives, so that the
- * caller can tell it, and whether threads have to be woken.
+ * The ring, or an end, has changed: sets whether each end would wait. Returns the other end, which stays until the caller has told it, or
+ * NULL, and whether threads have to be woken. There is no reference: the program's last one is to end all callbacks (see `forget`).
  */
 REQUIRES(the_item_lock)
 static struct stream *take_change(struct bound_pair *pair, enum pair_end own, bool *ret_wakes)
@@ -72,7 +73,10 @@ static struct stream *take_change(struct bound_pair *pair, enum pair_end own, bo
     }
     atomic_fetch_add_explicit(&pair->changes, 1, memory_order_release);
     *ret_wakes = pair->sleepers > 0;
-    return other && object_try_retain(other) ? other : NULL;
+    if (other) {
+        pair->tellers[pair_end_writer - own]++;
+    }
+    return other;
 }
 
 /* Tells the other end of a change, once the lock is dropped. */
@@ -83,7 +87,15 @@ static void tell_change(struct bound_pair *pair, struct stream *other, bool wake
     }
     if (other) {
         stream_events_changed(other);
-        object_release(other);
+        lock_pair(pair);
+        invariant(pair->tellers[end_of(other)] > 0);
+        pair->tellers[end_of(other)]--;
+        atomic_fetch_add_explicit(&pair->changes, 1, memory_order_release);
+        wakes = pair->sleepers > 0;
+        unlock_pair(pair);
+        if (wakes) {
+            (void)kernel.futex_wake(&pair->changes);
+        }
     }
 }
 
@@ -212,6 +224,22 @@ static void leave(struct stream *s)
     tell_change(pair, other, wakes);
 }
 
+/* No thread begins to tell the end any more, and none is left that does. */
+static void forget(struct stream *s)
+{
+    struct bound_pair *pair = pair_of(s);
+
+    if (!pair) {
+        return;
+    }
+    leave(s);
+    lock_pair(pair);
+    while (pair->tellers[end_of(s)] > 0) {
+        await_change(pair);
+    }
+    unlock_pair(pair);
+}
+
 static void finalize(struct stream *s)
 {
     struct bound_pair *pair = pair_of(s);
@@ -220,7 +248,6 @@ static void finalize(struct stream *s)
     if (!pair) {
         return;
     }
-    leave(s);
     lock_pair(pair);
     invariant(pair->references > 0 && !pair->ends[end_of(s)]);
     is_last = --pair->references == 0;
@@ -235,6 +262,7 @@ static const struct stream_kind bound_kind = {
     .read = read_pair,
     .write = write_pair,
     .look = look_at_pair,
+    .forget = forget,
     .close = leave,
     .finalize = finalize,
 };
